@@ -16,7 +16,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from mixwright import __version__
-from mixwright.errors import InputError, disk_full_error, one_line, system_error
+from mixwright.errors import InputError, disk_full_error, system_error
 from mixwright.run.progress import heartbeat, set_quiet
 from mixwright.verbs import output
 from mixwright.verbs.help import Verbs
@@ -72,15 +72,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if (disk_error := disk_full_error(error)) is not None:
             _exit_with_error(disk_error)
         set_quiet(False)
-        for line in traceback.format_exc().splitlines():  # an error may repeat text from data
-            output.say(one_line(line))
+        for line in traceback.format_exc().splitlines():
+            output.say(line)
         output.say("This is a bug in Mixwright, not in your input. Please report it, with the lines above.")
         sys.exit(EXIT_BUG)
 
 
 def _exit_with_error(error: InputError) -> NoReturn:
     set_quiet(False)
-    output.say(f"error: {one_line(error)}")
+    output.say(f"error: {error}")
     try:
         sys.stdout.flush()
     except OSError:  # what a full disk did not take would fail once more while Python leaves, with another exit code

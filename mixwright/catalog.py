@@ -94,12 +94,13 @@ def _read_entries(kind: str, package: str) -> dict[str, Entry]:
     entries_here = (
         _read_class_entries(kind, class_file)
         if class_file.is_file()
-        else [_read_entry(kind, path.stem, f"{package}.{path.stem}", path) for path in _plugin_files(package)]
+        else [
+            _read_entry(kind, path.stem, f"{package}.{path.stem}", path)
+            for path in sorted(_package_folder(package).glob("[!_]*.py"))
+        ]
     )
     entries = {entry.name: entry for entry in entries_here}
     for entry_point in entry_points(group=f"mixwright.{kind}"):
-        if importlib.util.find_spec(entry_point.module.partition(".")[0]) is None:  # uninstalled by hand
-            continue
         distribution = entry_point.dist.name if entry_point.dist else "?"
         if entry_point.name in entries:
             expected, remedy = f"one {kind} plug-in named {entry_point.name!r}", f"Rename one, or uninstall {distribution}."
@@ -203,11 +204,6 @@ def entries_named(phenomenon: str) -> list[Entry]:
 def _package_folder(package: str) -> Path:
     """Folder of a package, found without importing it (importing a parent would run its code)."""
     return Path(__file__).parent.parent.joinpath(*package.split("."))
-
-
-def _plugin_files(package: str) -> list[Path]:
-    """Source files of a package."""
-    return sorted(path for path in _package_folder(package).glob("*.py") if not path.stem.startswith("_"))
 
 
 def find_source(module: str) -> Path | None:

@@ -10,39 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import AfterValidator
 
 ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{1,20}://\S")
-
-
-def _at_most(limit: int, reason: str) -> AfterValidator:
-    """Return a validator that refuses values above `limit`, and says why."""
-
-    def check(value: int) -> int:
-        if value > limit:
-            raise ValueError(f"at most {limit:,}, because {reason}")
-        return value
-
-    return AfterValidator(check)
-
-
-def _check_path(value: str) -> str:
-    """Return `value` if it could be a path or a name."""
-    if not value.strip() or "\0" in value:
-        raise ValueError("the name of a file, folder or data set, not empty and without NUL characters")
-    return value
-
-
-MIN_BUDGET_SECONDS = 1.0
-"""Shortest budget of a command or a run: nothing can be measured in less."""
-
-
-def _check_budget_minutes(value: float) -> float:
-    """Return `value` if it sets no limit or leaves time to measure something."""
-    if 0 < 60 * value < MIN_BUDGET_SECONDS:
-        raise ValueError(f"minutes that come to at least {MIN_BUDGET_SECONDS:g} s, or 0 for no limit")
-    return value
 
 
 def check_cluster(value: str) -> str:
@@ -62,12 +33,11 @@ def sources_of(source: str | None) -> list[str]:
     return source.split("\n") if source else []
 
 
-PathText = Annotated[str, AfterValidator(_check_path)]
+PathText = Annotated[str, MinLen(1)]
+"""A file, folder or data set."""
 MAX_STEPS = 10_000_000
-StepLimit = _at_most(MAX_STEPS, "more would take about a year or longer at 3 seconds a step")
-RowLimit = _at_most(100_000, "they are held in memory together")
-TokenLimit = _at_most(1_000_000, "no supported model reads a longer context")
-WidthLimit = _at_most(8192, "tiny models are built on the CPU; load a wider one from a checkpoint")
+StepLimit, RowLimit, TokenLimit = Le(MAX_STEPS), Le(100_000), Le(1_000_000)
+"""Steps that nobody could wait for, rows that are held in memory together, and tokens of the longest context of a model."""
 Count = Annotated[int, Ge(1)]
 NonNegativeInt = Annotated[int, Ge(0)]
 NonNegativeFinite = Annotated[float, Ge(0), Lt(float("inf"))]
@@ -142,15 +112,15 @@ class ModelConfig:
     """System message for every prompt; needs the chat template. None adds none."""
     template: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the chat template, such as `enable_thinking: false`."""
-    width: Annotated[Count, WidthLimit] = 64
+    width: Annotated[Count, Le(8192)] = 64
     """Hidden size of a tiny model; a multiple of twice `heads`."""
-    depth: Annotated[Count, _at_most(256, "no model has more layers")] = 4
+    depth: Annotated[Count, Le(256)] = 4
     """Layers of a tiny model."""
-    heads: Annotated[Count, _at_most(256, "no model has more heads")] = 4
+    heads: Annotated[Count, Le(256)] = 4
     """Attention heads of a tiny model."""
-    vocabulary: Annotated[int, Ge(259), _at_most(1_000_000, "no tokenizer has more entries")] = 512
+    vocabulary: Annotated[int, Ge(259), Le(1_000_000)] = 512
     """BPE vocabulary size of a tiny model; digits are single tokens, and bytes and special tokens take 259 entries."""
-    bases: Annotated[Count, _at_most(1000, "each is built, trained and measured")] = 1
+    bases: Annotated[Count, Le(1000)] = 1
     """Number of different tiny starting models; trial seed s uses model s mod bases."""
     warmup: WarmupConfig | None = None
     """SFT of a tiny model before anything is measured; None keeps its random weights."""
@@ -160,9 +130,9 @@ class ModelConfig:
 class MeasureConfig:
     """How the model is measured, before and after training."""
 
-    items: Annotated[Count, _at_most(1_000_000, "each is answered several times")] = 32
+    items: Annotated[Count, Le(1_000_000)] = 32
     """Held-out items per task and level."""
-    samples: Annotated[NonNegativeInt, _at_most(10_000, "the samples of an item are held in memory together")] = 8
+    samples: Annotated[NonNegativeInt, Le(10_000)] = 8
     """Sampled completions per item (k of pass@k), next to the greedy one; 0 decodes greedily only."""
     temperature: Temperature = 1.0
     """Temperature of the sampled completions; greedy decoding ignores it."""
@@ -277,7 +247,7 @@ class TrialConfig:
     ignored."""
     protect: tuple[str, ...] = ()
     """Tasks (or TASK@LEVEL) whose retention is reported with the outcome; default: those that were mastered before."""
-    seeds: Annotated[Count, _at_most(1000, "every arm is trained on each, and intervals gain little beyond 30")] = 8
+    seeds: Annotated[Count, Le(1000)] = 8
     """Training runs per arm, with the seeds 0 to `seeds` - 1 in every arm. Fewer than 5 are inconclusive."""
     workers: Annotated[int, Ge(0), Le(1024)] = 0
     """Worker processes, one thread each; 0 starts one per CPU core, or as many as the cluster has room for."""
@@ -289,7 +259,7 @@ class TrialConfig:
     save_every: NonNegativeInt = 0
     """Steps between checkpoints of a training run, which resumes from the last one after an interruption; 0 restarts it
     from the beginning. Results are the same. Ignored with the adapter `svf` and in plans of several stages."""
-    budget_minutes: Annotated[NonNegativeFinite, AfterValidator(_check_budget_minutes)] = 0.0
+    budget_minutes: NonNegativeFinite = 0.0
     """Minutes that the whole run may take; 0 sets no limit. Every arm is trained on as many seeds as fit: fewer than
     `seeds` if time is short, and up to twice as many if time is left."""
     margin: NonNegativeFinite = 0.05

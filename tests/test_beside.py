@@ -153,7 +153,17 @@ def test_what_does_not_fit_is_refused_before_anything_is_measured(call: Call) ->
         ("before", "after", *rows, *FAST, "--folder", "two", "--beside", "nowhere"): "a folder without manifest.json",
         ("before", "after", *rows, *FAST, "--folder", "one", "--beside", "one"): "the folder of the new comparison",
         ("other", "after", *rows, *FAST, "--folder", "two", "--beside", "one"): "measurements of other, got those of before",
-        ("before", "after", "--eval", "b.jsonl", *FAST, "--folder", "two", "--beside", "one"): "the rows of the earlier",
+        (
+            "before",
+            "after",
+            "--eval",
+            "b.jsonl",
+            *FAST,
+            "--folder",
+            "two",
+            "--beside",
+            "one",
+        ): "expected rows with the digest",
         ("before", "after", *rows, "--samples", "0", "--max-new-tokens", "5", "--folder", "two", "--beside", "one"): (
             "max_new_tokens: 4, as in the earlier comparison, got 5"
         ),

@@ -213,9 +213,6 @@ def test_wrong_data_is_told_in_one_line_and_leaves_nothing(call: Call) -> None:
 
 
 def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
-    from mixwright.run.opening import validate_run
-    from mixwright.verbs.run import first_draws
-
     write("a.jsonl", sums())
     Path("run.yaml").write_text("corpus: {train: a.jsonl, eval_share: 0.25}\ntrain: {steps: 5}\n", encoding="utf-8")
     assert "mixwright measure" in call("plan", "run.yaml")[2]
@@ -223,13 +220,12 @@ def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
         Measurement("competence", "sum", name, 0.4, 0.3, 0.5, 64, "share", null=0.1, null_of="luck")
         for name in ("pass@1", "greedy")
     ]
-    config, run = read_yaml(Path("run.yaml"), RunConfig), RunFolder("runs/run")
+    run = RunFolder("runs/run")
     write_measured(run.measurements("before"), rows)
     code, out, _ = call("plan", "run.yaml", "--dry-run")
     assert (code, run.plan.exists()) == (0, False)
     assert out.startswith("planner: difficulty")
     assert call("plan", "run.yaml")[0] == 0
-    assert first_draws(validate_run(config, run, for_trial=True)) == [("sum", "1.000", 40, 40)]
     plan = read_plan(run.plan)
     write_plan(run.plan, replace(plan, stages=(replace(plan.stages[0], weights={"summ": 1.0}),)))
     code, _, err = call("run", "run.yaml", "--only", "steer", "--dry-run")

@@ -125,11 +125,11 @@ WRONG = {
     "rows alone to mine": (("mine", "a.jsonl", "--miner", "rehearsal"), "mixwright mine --miner rehearsal MODEL a.jsonl"),
     "system without template": (
         ("measure", "now", "--eval", "a.jsonl", "--system", "x", "--no-chat-template"),
-        "--system with the chat template",
+        "--system or --template with the chat template",
     ),
     "an empty adapter": (
         ("measure", "now", "--eval", "a.jsonl", "--adapter", ""),
-        "error: expected the folder of an adapter, got an empty name. Name it (--adapter",
+        "expected the folder of an adapter, got no adapter_config.json",
     ),
     "columns that nobody knows": (
         ("measure", "now", "--eval", "odd.jsonl"),

@@ -9,8 +9,7 @@ from cli_call import Call, sums, write
 from test_beside import checkpoint
 
 from mixwright.answers.score import read_scores
-from mixwright.answers.table import Answers
-from mixwright.run.folder import RunFolder, answers_file, read_measurements, write_measurements
+from mixwright.run.folder import RunFolder
 from mixwright.verdict.read_parts import read_gold
 from mixwright.verdict.rules.evidence import Evidence
 
@@ -44,21 +43,6 @@ def test_both_sides_are_read_on_more_items_than_are_answered_and_only_where_one_
     assert found.change.value == pytest.approx(change)
     assert (found.before, found.after) == pytest.approx((sum(old.values()) / 16, sum(new.values()) / 16))
     assert found.success is not None
-
-
-def test_a_comparison_without_gold_answers_is_taken_over_and_they_are_read_then(call: Call) -> None:
-    before, after = checkpoint("before"), checkpoint("after", 1)
-    asked = ("--eval", rows(), *GRADERS, *FAST)
-    assert call("verdict", "--no-suite", before, after, *asked, "--folder", "kept")[0] == 4
-    known, place = gold("before", "kept"), RunFolder("kept").measurements("before")
-    assert len(known) == 16
-    write_measurements(place, [row for row in read_measurements(place) if row.probe != "gold"])
-    answered = Answers.read(answers_file(place)).split()[0]
-    answered.write(answers_file(place))
-    code, _, err = call("verdict", "--no-suite", before, after, *asked, "--beside", "kept")
-    assert code == 4, err
-    assert "gold answers before" in err
-    assert gold("before") == known
 
 
 def test_where_no_grader_accepts_one_string_alone_nothing_is_read_and_the_line_says_why(call: Call) -> None:

@@ -22,7 +22,6 @@ from mixwright.run.manifest import check_changed_sections
 from mixwright.run.opening import open_run_folder
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.trial.stage import checked_plan
-from mixwright.verbs.run import first_draws
 
 DAMAGE = {
     "state.json": ("{", "{}", "[]"),
@@ -91,7 +90,6 @@ def test_pipes_among_the_files_of_a_steered_run_are_not_waited_for(tmp_path: Pat
         ("folder/sums.jsonl", ("audit", "folder/*.jsonl")),
         ("run.yaml", ("run", "run.yaml")),
         ("runs/a/measure/before.parquet", ("verdict", "runs/a")),
-        ("runs/a/trial/uniform-0/steps.jsonl", ("verdict", "runs/a")),
         ("runs/a/plan.yaml", ("verdict", "runs/a")),
         ("scores.csv", ("replicates", "scores.csv")),
     ],
@@ -102,16 +100,6 @@ def test_a_pipe_in_the_place_of_any_file_is_refused(make: str, command: tuple[st
     code, out, err = call(*command)
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].startswith(f"error: {make}: expected a file, got a pipe, a socket or a device")
-
-
-@pytest.mark.parametrize(
-    "make", ["claims.json", "gate.json", "measure/before.parquet", "trial/uniform-0/steps.jsonl", "mine/pruning.json"]
-)
-def test_a_folder_in_the_place_of_any_file_of_a_run_is_refused(make: str, call: Call) -> None:
-    Path("runs/a", make).mkdir(parents=True)
-    code, out, err = call("verdict", "runs/a")
-    assert (code, out, err.count("\n")) == (1, "", 1)
-    assert err.startswith(f"error: runs/a/{make}: expected a file, got a folder. ")
 
 
 def test_readers_refuse_a_folder_and_folders_that_belong_in_a_run_are_taken(tmp_path: Path) -> None:
@@ -164,14 +152,6 @@ def test_a_plan_is_refused_by_its_name_in_a_rehearsal_too(plan: Plan, told: str,
     run = run_with(plan, tmp_path)
     with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
         checked_plan(run)
-    with pytest.raises(InputError, match=f"plan.yaml: expected .*{told}"):
-        first_draws(run)
-
-
-def test_a_rehearsal_of_a_long_run_is_short(tmp_path: Path) -> None:
-    run = run_with(Plan("p", (Stage("training", "grpo", 9_000_000, {"sum": 1.0}),)), tmp_path)
-    ((task, share, drawn, count),) = first_draws(run)
-    assert (task, share, drawn, count) == ("sum", "1.000", 100_000, 100_000)
 
 
 def test_a_grader_that_changed_makes_other_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

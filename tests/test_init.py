@@ -118,11 +118,3 @@ def test_a_checkpoint_gets_no_settings_of_a_tiny_model_and_an_adapter(call: Call
     assert not any(f"\n  {name}:" in text for name in ("width", "depth", "heads", "vocabulary", "bases", "warmup"))
     config = read_yaml(Path("run.yaml"), RunConfig)
     assert (config.train.adapter, config.train.adapters["lora"]["learning_rate"]) == ("lora", 2e-4)
-
-
-def test_weights_that_cannot_be_read_do_not_stop_the_proposal(tmp_path: Path) -> None:
-    from mixwright.verbs.proposals import _is_slow
-
-    (tmp_path / "model.safetensors").write_bytes(b"no weights")
-    assert not _is_slow(str(tmp_path))
-    assert not _is_slow(str(tmp_path / "nothing"))

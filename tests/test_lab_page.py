@@ -17,19 +17,17 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_call import Call
-from hypothesis import given
-from hypothesis import strategies as st
 from project_files import ROOT
 from scipy import stats
 from test_page_browser import CHROMIUM, look
 
 from mixwright import catalog
 from mixwright.errors import InputError
-from mixwright.verbs.laboratory import describe_support, read_features, turned_word
+from mixwright.verbs.laboratory import describe_support, read_features
 from mixwright_lab import result_files
 from mixwright_lab.cards import Card, collect, deciding, format_card, largest, number, run_again, unknown
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
-from mixwright_lab.judging import Judged, Row, word_of
+from mixwright_lab.judging import Judged, Row
 from mixwright_lab.page import html, lines
 from mixwright_lab.promises import check_finding
 from mixwright_lab.report import write
@@ -199,12 +197,12 @@ SUPPORTS = "reproduced, +15 points [+6.0, +24]"
         (
             ("-b - a",),
             WON | {"name": "b - a", "word": "refuted", "value": -0.15, "low": -0.24, "high": -0.06},
-            f"b - a (turned round): {SUPPORTS}.",
+            "b - a (subtracts it): refuted, \u221215 points [\u221224, \u22126.0].",
         ),
         (
             ("-a - b",),
             WON | {"word": "reproduced"},
-            "refuted, \u221215 points [\u221224, \u22126.0]; so the laboratory does not",
+            f"a - b (subtracts it): {SUPPORTS}; so the laboratory does not",
         ),
         (
             ("a - b",),
@@ -214,7 +212,6 @@ SUPPORTS = "reproduced, +15 points [+6.0, +24]"
         (("a - b",), WON | {"word": "not reproduced"}, "+24]; so the laboratory does not support it."),
         (("a - b", "gone"), WON | {"word": "in part"}, "gone: not run."),
         (("gone",), WON | {"word": "in part"}, "gone: not run; so the laboratory does not support it."),
-        (("a - b",), {"name": "a - b", "word": "reproduced"}, "a - b: not run; so the laboratory does not support it."),
     ],
 )
 def test_a_plugin_gets_the_word_of_its_own_contrast(
@@ -240,7 +237,6 @@ def laboratory(folder: Path, named: dict[str, tuple[str, ...]], text: str | None
     ("text", "told"),
     [
         ('{"word": "reproduced", "scale": "smoke"}', "not run"),
-        ("{", "its result cannot be read"),
         (None, "not run"),
     ],
 )
@@ -258,19 +254,9 @@ def test_a_plugin_that_no_contrast_judges_is_not_called_supported(tmp_path: Path
     assert "no contrast judges it" in said
 
 
-@given(st.floats(-1, 1), st.floats(0, 1), st.floats(0.01, 0.5))
-def test_a_contrast_turned_round_has_the_word_that_the_rule_gives(value: float, half: float, least: float) -> None:
-    kept = word_of(value, value - half, value + half, least, 5)
-    turned = word_of(-value, -value - half, -value + half, least, 5)
-    if kept == "inconclusive":
-        assert turned not in ("reproduced", "refuted", "in part")
-    else:
-        assert turned_word(kept, -value, -value - half, -value + half, least) == turned
-
-
 def test_explain_says_it_without_importing_the_laboratory(call: Call) -> None:
     said = " ".join(call("explain", "adapters/lora")[1].split())
-    assert "gain by policy gradient: SVF - LoRA (turned round): reproduced" in said
+    assert "gain by policy gradient: SVF - LoRA (subtracts it): refuted" in said
     code = "import sys; from mixwright.verbs.plugins import explain, show_entries; "
     code += "show_entries(explain('selectors/equal_levels')); "
     done = subprocess.run(

@@ -8,6 +8,7 @@ import os
 import platform
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,6 @@ from ray_cluster import Cluster
 
 from mixwright.errors import InputError
 from mixwright.run import ray_workers
-from mixwright.run.progress import report_share
 from mixwright.run.ray_workers import MAX_DEATHS, RayWorkers
 from mixwright.run.workers import Job, JobFailed
 
@@ -82,11 +82,6 @@ def die_until(given: tuple[Path, int]) -> int:
     return attempts
 
 
-def report_halves(_: object) -> None:
-    report_share(0.5)
-    time.sleep(4)
-
-
 def quiet(done: float, total: int, left: float | None) -> None:
     pass
 
@@ -102,12 +97,6 @@ def test_results_come_in_order_each_from_a_fresh_process_of_one_thread(workers: 
     assert seen[-1] == 5
     assert workers.count == 2
     assert workers.run([], progress=quiet) == []
-
-
-def test_shares_of_jobs_under_way_are_told(workers: RayWorkers) -> None:
-    seen: list[float] = []
-    workers.run([Job("long", report_halves, None)], progress=lambda done, total, left: seen.append(done))
-    assert 0.5 in seen
 
 
 @pytest.mark.parametrize(
@@ -141,7 +130,7 @@ def test_a_job_whose_worker_dies_runs_again_and_this_is_said(
         assert workers.run(jobs, progress=quiet) == [MAX_DEATHS + 1, 8]
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == MAX_DEATHS
-    assert said[0].startswith(f"mortal on {platform.node()}: ")
+    assert said[0].startswith("mortal: ")
     assert said[-1].endswith(f"It runs again in {0.01 * 2 ** (MAX_DEATHS - 1):g} s ({MAX_DEATHS} of {MAX_DEATHS}).")
 
 
@@ -149,15 +138,6 @@ def test_a_job_that_always_dies_is_given_up(workers: RayWorkers, tmp_path: Path)
     with pytest.raises(InputError, match=f"died {MAX_DEATHS + 1} times.*memory"):
         workers.run([Job("mortal", die_until, (tmp_path / "attempts", 99))], progress=quiet)
     assert len((tmp_path / "attempts").read_text()) == MAX_DEATHS + 1
-
-
-def test_a_job_that_lacks_memory_waits_longer_and_not_for_ever(workers: RayWorkers) -> None:
-    job, short = Job("large", double, 1), workers._ray.exceptions.OutOfMemoryError("no memory")
-    deaths = [float(n) for n in range(MAX_DEATHS + 2)]
-    assert workers._say_death(job, 0, deaths, short) == 0.01 * 2 ** (MAX_DEATHS + 1)
-    assert workers._say_death(job, 0, [0.0] * 20, short) == ray_workers.LONGEST_WAIT
-    with pytest.raises(InputError, match="Out of memory"):
-        workers._say_death(job, 0, [*deaths, ray_workers.SECONDS_FOR_MEMORY], short)
 
 
 def test_a_machine_that_dies_takes_no_job_with_it(cluster: Cluster, tmp_path: Path) -> None:
@@ -169,28 +149,8 @@ def test_a_machine_that_dies_takes_no_job_with_it(cluster: Cluster, tmp_path: Pa
             if workers._count_places() == 3:
                 break
             time.sleep(0.2)
-        struck: list[float] = []
-
-        def strike(done: float, total: int, left: float | None) -> None:
-            if not struck and done >= 1.5:  # the three that run all said that they are half done
-                struck.append(done)
-                end(raylet)
-
-        jobs = [Job(str(n), report_halves, None) for n in range(3)]
-        assert workers.run(jobs, progress=strike) == [None] * 3
-    assert struck
-
-
-def test_a_board_that_dies_takes_nothing_with_it(cluster: Cluster) -> None:
-    with RayWorkers(f"ray:{cluster.address}") as workers:
-        killed = []
-
-        def kill_board(done: float, total: int, left: float | None) -> None:
-            if not killed:
-                killed.append(workers._ray.kill(workers._board, no_restart=False))
-
-        assert workers.run([Job("one", report_halves, None), Job("two", double, 3)], progress=kill_board) == [None, 6]
-    assert killed
+        threading.Timer(3.0, end, (raylet,)).start()
+        assert workers.run([Job(str(n), sleep, 6) for n in range(3)], progress=quiet) == [None] * 3
 
 
 def test_another_version_elsewhere_is_refused(workers: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> None:

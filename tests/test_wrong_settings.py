@@ -15,7 +15,6 @@ from mixwright.graders import load_grader
 from mixwright.records import Example, Measurement
 from mixwright.run.folder import read_measurements, read_yaml, write_measurements
 
-BOMB = "{" + ", ".join(f"k{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9) if n else 'x'}]" for n in range(12)) + "}"
 """Twelve levels of nine aliases each: 12 lines that stand for 3 * 10^10 values."""
 WRONG = {
     "corpus: {train: one.jsonl}\n": "expected training examples",
@@ -33,7 +32,7 @@ WRONG = {
     "corpus: {train: a.jsonl}\nmodel: {warmup: {steps: -1}}\n": "model.warmup.steps",
     "corpus: {train: a.jsonl}\ntrial: {workers: -1}\n": "trial.workers",
     "corpus: {train: a.jsonl}\ntrial: {seeds: 0}\n": "trial.seeds",
-    "corpus: {train: a.jsonl}\ntrial: {arms: [uniform, uniform]}\n": "each arm once",
+    "corpus: {train: a.jsonl}\ntrial: {arms: [uniform, uniform]}\n": "each arm once, got uniform, uniform",
     "corpus: {train: a.jsonl}\ntrial: {nulls: [permuted, permuted]}\n": "Correct trial.nulls",
     "corpus: {train: a.jsonl}\ntrial: {arms: [uniform, steerd]}\n": "Nearest: steered",
     "corpus: {train: a.jsonl}\ntrial: {nulls: [steered]}\n": "'steered', a lever",
@@ -59,20 +58,14 @@ WRONG = {
     "corpus: {train: a.jsonl}\nmodel: {warmup: {cells: {all: 0}}}\n": "a weight above 0",
     "corpus: {train: a.jsonl}\nmodel: {warmup: {source: nowhere.jsonl}}\n": "nowhere.jsonl",
     "corpus: {train: a.jsonl}\nmodel: {warmup: {source: a.jsonl}}\n": "a.jsonl: expected warm-up prompts",
-    'corpus: {train: a.jsonl}\nmodel: {path: "a\\0b"}\n': "run.yaml, line 2: expected model.path",
     "corpus: {train: half.jsonl}\n": "expected held-out rows with answers",
     # a setting that is read as another one, or that nobody could wait for
     "corpus: {train: a.jsonl}\ntrain: {steps: true}\n": "run.yaml, line 2: expected train.steps: a number or a text, got",
     "corpus: {train: a.jsonl}\nplan: {stage: {band: [false, true]}}\n": "band",
     "corpus: {train: a.jsonl, eval: ''}\n": "corpus.eval",
-    "corpus: {train: a.jsonl}\ntrain: {steps: 100000000000}\n": "train.steps: at most 10,000,000, because",
-    "corpus: {train: a.jsonl}\ntrial: {seeds: 1000000}\n": "trial.seeds: at most 1,000, because",
-    "corpus: {train: a.jsonl}\ntrial: {budget_minutes: 0.001}\n": "trial.budget_minutes: minutes that come to at least",
-    "corpus: {train: a.jsonl}\nmodel: {width: 1048576}\n": "model.width: at most 8,192, because",
-    "corpus: {train: a.jsonl}\ntrain: {settings: "
-    + BOMB
-    + "}\n": "YAML of at most 10,000 values besides those that it spells out",
-    "corpus: &c {train: a.jsonl, graders: *c}\n": "values to infinitely many",
+    "corpus: {train: a.jsonl}\ntrain: {steps: 100000000000}\n": "train.steps: a number less than or equal to 10000000",
+    "corpus: {train: a.jsonl}\ntrial: {seeds: 1000000}\n": "trial.seeds: a number less than or equal to 1000",
+    "corpus: {train: a.jsonl}\nmodel: {width: 1048576}\n": "model.width: a number less than or equal to 8192",
     "corpus: {train: a.jsonl}\ntrain: {steps: 5, steps: 6}\n": "run.yaml, line 2: expected each key once, got 'steps' twice",
     "corpus: {train: 2020-99-99}\n": "run.yaml: expected YAML, got month",
     "seed: " + "9" * 5000: "run.yaml: expected YAML",

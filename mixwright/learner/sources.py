@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import importlib.util
 import io
-import math
 import os
 import re
 from pathlib import Path
@@ -50,18 +49,6 @@ def resolve_model(path: str) -> str:
 def is_gguf(path: str) -> bool:
     """Whether this names GGUF weights. Raises InputError as `resolve_model` does for those that are not there."""
     return _gguf_of(path) is not None
-
-
-def count_parameters(path: str) -> int:
-    """Values in the safetensors files of a checkpoint here, from their headers alone; 0 for a name at the hub."""
-    from safetensors import safe_open
-
-    parameter_count = 0
-    for file in sorted(Path(resolve_model(path)).glob("*.safetensors")):
-        check_regular(file)
-        with safe_open(file, framework="pt") as weights:
-            parameter_count += sum(math.prod(weights.get_slice(name).get_shape()) for name in weights.keys())  # noqa: SIM118
-    return parameter_count
 
 
 def describe_model(path: str) -> str:

@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import fcntl
 import json
-import math
 import os
 import shutil
 import stat
@@ -30,15 +29,6 @@ T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
 REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
-MAX_ALIASED_VALUES = 10_000
-"""Values that aliases may add to a YAML file."""
-FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
-"""Folders of a run folder."""
-FILES = ("manifest.json", "run.yaml", "audit.json", "plan.yaml", "claims.json", "verdict.json", "verdict.html", "gate.json")
-FILES += ("known_forms.json", "former.json", "beside.json", "spent.json")
-"""Files of a run folder that stand in none of its folders."""
-FILE_SUFFIXES = (".json", ".jsonl", ".yaml", ".parquet")
-"""Ends of the names of files in `FOLDERS`; no folder there has one."""
 
 
 @contextlib.contextmanager
@@ -249,6 +239,21 @@ def read_yaml(path: Path, cls: type[T]) -> T:
     return from_data(cls, data, file=path, line_of=lambda keys: _line_of(root, keys))
 
 
+def check_own_folder(folder: Path, *marks: str, option: str = "--folder") -> None:
+    """Raises InputError for a folder that holds something, unless a file of such a name marks it as an earlier output.
+
+    Args:
+        folder: that is to be written.
+        marks: names of files.
+        option: which names the folder.
+    """
+    if not folder.exists() or any((folder / mark).is_file() for mark in marks):
+        return
+    if not folder.is_dir() or {path.name for path in folder.iterdir()} - {".lock"}:
+        expected = "a new or empty folder, or one of an earlier output" if marks else "a new or empty folder"
+        raise InputError(expected, "a folder with other files", f"Name another {option}.", file=folder)
+
+
 def check_regular(*paths: Path) -> None:
     """Raises InputError for a pipe, a socket or a device, which would be waited for without end."""
     _check_kinds(paths, {stat.S_IFREG, stat.S_IFDIR})
@@ -277,39 +282,31 @@ def _compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
         root = loader.get_single_node()
         if root is None:
             return None, None
-        _check_nodes(root, path)
+        _check_keys(root, path)
         return root, loader.construct_document(root)  # pyright: ignore[reportArgumentType] - stubs want one class of node
     finally:
         loader.dispose()
 
 
-def _check_nodes(root: Any, path: Path) -> None:
-    """Raises InputError for a key that stands twice in a mapping, and for aliases that stand for more than
-    `MAX_ALIASED_VALUES`.
-    """
-    sizes: dict[int, float] = {}
-
-    def size(node: Any) -> float:
-        if id(node) not in sizes:
-            sizes[id(node)] = math.inf  # until it is known: what reaches itself has no end
-            children, known_names = node.value if isinstance(node, yaml.CollectionNode) else (), set[Any]()
-            for key, _ in children if isinstance(node, yaml.MappingNode) else ():
-                name = key.value if isinstance(key.value, str) and key.value != "<<" else id(key)
-                if name in known_names:  # the first value would be lost
-                    line = key.start_mark.line + 1
-                    raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
-                known_names.add(name)
-            inner = (node_part for item in children for node_part in (item if isinstance(item, tuple) else (item,)))
-            sizes[id(node)] = 1 + sum(map(size, inner))
-        return sizes[id(node)]
-
-    total = size(root)
-    if total > len(sizes) + MAX_ALIASED_VALUES:
-        got = f"aliases that expand {len(sizes):,} values to {'infinitely many' if total == math.inf else f'{total:,}'}"
-        remedy = "Replace the aliases (*name) by their values."
-        raise InputError(
-            f"YAML of at most {MAX_ALIASED_VALUES:,} values besides those that it spells out", got, remedy, file=path
-        )
+def _check_keys(root: Any, path: Path) -> None:
+    """Raises InputError for a key that stands twice in a mapping: the first value would be lost."""
+    waiting, seen = [root], set[int]()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))
+        if not isinstance(node, yaml.MappingNode):
+            waiting += node.value
+            continue
+        known = set[str]()
+        for key, value in node.value:
+            name = str(key.value)
+            if name in known and name != "<<":
+                line = key.start_mark.line + 1
+                raise InputError("each key once", f"{name!r} twice", "Remove one of them.", file=path, line=line)
+            known.add(name)
+            waiting.append(value)
 
 
 def _line_of(root: Any, keys: Sequence[str | int]) -> int | None:
@@ -339,20 +336,10 @@ def read_plan(path: Path) -> Plan:
 
 
 class RunFolder:
-    """Paths of one run. Makes the folder on first write, never on reading.
-
-    Raises:
-        InputError: something in the folder is a pipe, a socket or a device, or a folder stands in the place of a file.
-    """
+    """Paths of one run. Makes the folder on first write, never on reading."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        check_regular(*self.path.glob("*"))
-        check_file(*(self.path / name for name in FILES))
-        for folder_name in FOLDERS:
-            for directory, folders, names in os.walk(self.path / folder_name):
-                check_regular(*(Path(directory, name) for name in names))
-                check_file(*(Path(directory, name) for name in folders if name.endswith(FILE_SUFFIXES)))
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"

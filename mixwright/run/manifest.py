@@ -20,18 +20,8 @@ from mixwright.graders import code_digest
 from mixwright.records import RunManifest, to_data
 from mixwright.run.folder import RunFolder, read_json, read_yaml, write_json, write_text, yaml_text
 
-NOTED_PACKAGES = (
-    "mixwright",
-    "numpy",
-    "pyarrow",
-    "torch",
-    "transformers",
-    "trl",
-    "datasets",
-    "peft",
-    "accelerate",
-    "reasoning-gym",
-)
+NOTED_PACKAGES = ("mixwright", "numpy", "pyarrow", "torch", "transformers", "trl")
+NOTED_PACKAGES += ("datasets", "peft", "accelerate", "reasoning-gym")
 """Packages whose versions are noted."""
 
 
@@ -79,10 +69,8 @@ def _list_differing_fields(old: Any, new: Any, section_path: str = "") -> str:
     """Which fields of a section differ, a few of them by name."""
     if not (isinstance(old, dict) and isinstance(new, dict)):
         return section_path
-    names, prefix = (
-        [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)],
-        f"{section_path}." if section_path else "",
-    )
+    prefix = f"{section_path}." if section_path else ""
+    names = [name for name in sorted({*old, *new}) if old.get(name) != new.get(name)]
     differences = [_list_differing_fields(old.get(name), new.get(name), prefix + name) for name in names[:3]]
     return ", ".join(differences) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
@@ -91,9 +79,7 @@ def _find_output_resting_on(folder: RunFolder, section: str) -> str:
     """What was finished that rests on a section of the settings; empty when nothing was."""
     if section == "mine":  # a table is mined anew each time, and branches name the table that they trained on
         return ""
-    plan_outputs = [
-        path for path in (folder.plan, *(branch_folder for _, _, branch_folder in folder.branches())) if path.exists()
-    ]
+    plan_outputs = [path for path in (folder.plan, *(branch for _, _, branch in folder.branches())) if path.exists()]
     measured = sorted((folder.path / "measure").glob("*.parquet"))
     bases = sorted((folder.path / "bases").glob("base-*"))
     resting_paths = {"plan": [], "train": [], "measure": measured}.get(section, [*measured, *bases])
@@ -157,35 +143,15 @@ def settings_for_reader(train: TrainConfig, planner: str, resolved: Mapping[str,
     }
 
 
+def digests_of(corpus: Corpus, data: CorpusConfig, relative_to: Path = Path()) -> dict[str, str]:
+    """Digests of the rows, of the files that they were read from, and of the user's graders."""
+    return {"corpus": corpus.digest(), **file_digests(data, relative_to)}
+
+
 def write_manifest(
-    folder: RunFolder,
-    corpus: Corpus,
-    data: CorpusConfig,
-    model: str,
-    *,
-    relative_to: Path = Path(),
-    settings: Mapping[str, Any],
-    seeds: Mapping[str, int],
-) -> None:
-    """Note seeds, versions, input hashes and settings.
-
-    Args:
-        folder: where to.
-        corpus: hashed.
-        data: where it was read from.
-        model: where the model is.
-        relative_to: folder that relative paths in the settings start from.
-        settings: those that something was done by, and no others.
-        seeds: the same.
-    """
-    inputs = {"corpus": corpus.digest(), **file_digests(data, relative_to)}
-    note_run(folder, inputs, model, settings=settings, seeds=seeds)
-
-
-def note_run(
     folder: RunFolder, inputs: Mapping[str, str], model: str, *, settings: Mapping[str, Any], seeds: Mapping[str, int]
 ) -> None:
-    """Write the manifest.
+    """Note seeds, versions, digests of the inputs and settings.
 
     Args:
         folder: where to.

@@ -15,7 +15,7 @@ from mixwright.learner.engines import engine_name
 from mixwright.records import from_data, to_data
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
-from mixwright.run.manifest import check_changed_sections, settings_for_reader, write_manifest, write_settings
+from mixwright.run.manifest import check_changed_sections, digests_of, settings_for_reader, write_manifest, write_settings
 from mixwright.run.preflight import check_rows, check_settings, check_trial, check_warmup
 from mixwright.run.ray_workers import start_workers
 from mixwright.run.workers import Job, Workers
@@ -63,8 +63,8 @@ def open_run_folder(
             settings = settings_for_reader(config.train, config.planner, resolved) | {"bases": config.model.bases}
             if config.measure.engine == "vllm":
                 settings |= {"engine": engine_name()}
-            model = config.model.path
-            write_manifest(folder, run.corpus, config.corpus, model, relative_to=relative_to, settings=settings, seeds=seeds)
+            inputs = digests_of(run.corpus, config.corpus, relative_to)
+            write_manifest(folder, inputs, config.model.path, settings=settings, seeds=seeds)
         write_settings(config, folder)
         yield run
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mixwright import catalog
-from mixwright.config import ADAPTER_FILES, CorpusConfig, ModelConfig, RunConfig, TrainConfig
+from mixwright.config import ADAPTER_FILES, PLANNER_BY_OBJECTIVE, CorpusConfig, ModelConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
-from mixwright.errors import InputError, missing_extra, unknown_name
+from mixwright.errors import InputError, join_some, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.checkpoint_checks import check_files
@@ -37,15 +36,12 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
     Raises:
         InputError: an unknown plug-in or option, packages missing, a grader that cannot be loaded, no such model folder.
     """
-    arms = (*config.trial.arms, *config.trial.nulls)
-    for kind, names in (("probes", config.measure.probes), ("planners", (config.planner,)), ("arms", arms)):
-        for name in names:
-            catalog.find_entry(kind, name)
+    for name in config.measure.probes:
+        catalog.find_entry("probes", name)
+    for name in (*config.trial.arms, *config.trial.nulls):
+        catalog.find_entry("arms", name)
     catalog.create("planners", config.planner, dict(config.plan.options))
     check_planner(config.planner, config.train.objective)
-    if (planner_objective := config.plan.options.get("objective", config.train.objective)) != config.train.objective:
-        expected = f"the objective {config.train.objective} in plan.options too"
-        raise InputError(expected, repr(planner_objective), "Set only train.objective.")
     check_overrides(config.plan.stage, corpus.cells(), config.train.objective)
     check_training_packages()
     for name, options in config.measure.options.items():
@@ -69,20 +65,17 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
 
 def check_trial(config: RunConfig, corpus: Corpus) -> None:
     """Whether a trial can come of these settings and data, as far as it is known before a plan. Raises InputError."""
-    if config.trial.seeds < 1 or not config.trial.arms:
-        got = f"{config.trial.seeds} seeds, {len(config.trial.arms)} arms"
-        raise InputError("at least one seed and one arm", got, "Correct trial.seeds and trial.arms.")
-    for name, arm_names in (("arms", config.trial.arms), ("nulls", config.trial.nulls)):
-        if repeated_arms := [arm for arm, count in Counter(arm_names).items() if count > 1]:
-            raise InputError("each arm once", f"{repeated_arms[0]!r} more than once", f"Correct trial.{name}.")
+    for name, arms in (("arms", config.trial.arms), ("nulls", config.trial.nulls)):
+        if len(set(arms)) < len(arms) or not config.trial.arms:
+            raise InputError("at least one arm, and each arm once", ", ".join(arms) or "none", f"Correct trial.{name}.")
     if outcome_of(config.measure.probes, config.measure.decoding) is None:
         got = ", ".join(config.measure.probes) or "none"
         remedy = "Add it to measure.probes. If no answer can be graded, add held_out_loss (SFT) or preference (DPO) instead."
         raise InputError(f"the probe {COMPETENCE_PROBE}, which measures success", got, remedy)
-    if len(corpus.select(split="train")) == 0:
-        raise InputError("training examples", "none", "Add rows to corpus.train.")
-    if len(corpus.select(split="eval")) == 0:
-        raise InputError("held-out examples to measure on", "none", "Set corpus.eval or corpus.eval_share.")
+    for split, expected in (("train", "training examples"), ("eval", "held-out examples to measure on")):
+        if len(corpus.select(split=split)) == 0:
+            remedy = "Add rows to corpus.train, and set corpus.eval or corpus.eval_share."
+            raise InputError(expected, "none", remedy)
     arms = choose_arms(config)
     for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
         options = dict(config.train.adapters.get(name, {}))
@@ -105,13 +98,8 @@ def check_planner(name: str, objective: str) -> None:
     """Whether a planner can plan for an objective. Raises InputError."""
     objectives = catalog.load("planners", name).OBJECTIVES
     if objective not in objectives:
-        fitting = [
-            planner for planner in catalog.listing("planners") if objective in catalog.load("planners", planner).OBJECTIVES
-        ]
-        remedy = f"Leave plan.planner out, or use one of: {', '.join(sorted(fitting))}."
-        raise InputError(
-            f"a planner for {objective} (plan.planner)", f"{name}, which is for {', '.join(objectives)}", remedy
-        )
+        expected = f"a planner for {objective} (plan.planner), such as {PLANNER_BY_OBJECTIVE.get(objective)}"
+        raise InputError(expected, f"{name}, which is for {', '.join(objectives)}", "Leave plan.planner out.")
 
 
 def check_keep(options: Mapping[str, Any], corpus: Corpus) -> None:
@@ -143,20 +131,17 @@ def check_rows(config: RunConfig, corpus: Corpus) -> None:
         column = "chosen" if outcome == "preference" else "target"
         held_out = table.filter(pc.equal(table["split"], "eval"))
         if held_out[column].null_count == len(held_out):
-            expected_rows = "held-out pairs of chosen and rejected" if column == "chosen" else "held-out rows with a target"
             remedy = "Hold some out (corpus.eval, corpus.eval_share), or choose another probe in measure.probes."
-            raise InputError(f"{expected_rows}, on which the primary outcome is measured", "none", remedy)
+            raise InputError(f"held-out rows with {column!r}, on which the outcome is measured", "none", remedy)
     for probe in evidence:
         if probe not in config.measure.probes:
             remedy = f"Add {probe} to measure.probes, or plan with a baseline: plan.planner: proportional."
             raise InputError(f"the probe {probe}, which the planner {config.planner} needs", "none", remedy)
     lacking = sorted(set(pc.unique(train["task"]).to_pylist()) - graded) if COMPETENCE_PROBE in evidence else []
     if lacking:
-        got = f"none of {', '.join(map(repr, lacking[:3]))}{f' and {len(lacking) - 3} more' if len(lacking) > 3 else ''}"
-        remedy = "Hold rows of it out (corpus.eval_share, corpus.eval), leave the task out, or plan with a baseline: "
-        remedy += "plan.planner: proportional."
+        remedy = "Hold rows of it out (corpus.eval), leave the task out, or set plan.planner: proportional."
         expected = f"held-out rows with answers for every training task, which the planner {config.planner} needs"
-        raise InputError(expected, got, remedy)
+        raise InputError(expected, f"none of {join_some(list(map(repr, lacking)))}", remedy)
 
 
 def check_items(corpus: Corpus) -> set[str]:
@@ -164,34 +149,29 @@ def check_items(corpus: Corpus) -> set[str]:
     held_out = corpus.measured().table
     graded = set(pc.unique(held_out.filter(pc.is_valid(held_out["answer"]))["task"]).to_pylist())
     if not graded:
-        remedy = "Name the answers' column (corpus.columns), or hold out rows with answers (corpus.eval). "
-        remedy += "Without answers, SFT is measured by its held-out loss (measure.probes: [held_out_loss]) and DPO by "
-        remedy += "preference accuracy ([preference])."
+        remedy = (
+            "Name the answers' column (corpus.columns), hold out rows with answers (corpus.eval), or set measure.probes: "
+        )
+        remedy += "[held_out_loss] for SFT, [preference] for DPO."
         raise InputError("held-out rows with answers, which success is measured on", "none", remedy)
     return graded
 
 
 def check_model(model: ModelConfig) -> None:
     """Whether the model can be there, as far as that is known without loading it. Raises InputError."""
-    folder, gguf, remedy = Path(model.path), is_gguf(model.path), "Correct the path of the model."
+    folder, gguf = Path(model.path), is_gguf(model.path)
     for path in (folder, *([Path(model.adapter)] if model.adapter else [])):
         if path.is_dir():
             check_files(path)
-    if model.path.startswith(TINY_PREFIX) and model.path != TINY_PREFIX:
-        raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), remedy)
-    if model.path.startswith((".", "/", "~")) and not folder.is_dir() and not gguf:
-        raise InputError("the folder of a model", f"{model.path!r}, which does not exist", remedy)
-    if model.path != TINY_PREFIX and model.path.count("/") != 1 and not folder.is_dir() and not gguf:  # the hub is not asked
-        expected = f"the folder of a model, a GGUF file, {SMOLLM2}, or OWNER/NAME at the hub"
+    may_be_at_hub = model.path.count("/") == 1 and not model.path.startswith((".", "/", "~", TINY_PREFIX))
+    if model.path != TINY_PREFIX and not folder.is_dir() and not gguf and not may_be_at_hub:  # the hub is not asked
+        expected = f"the folder of a model, a GGUF file, {SMOLLM2}, {TINY_PREFIX}, or OWNER/NAME at the hub"
         raise InputError(expected, f"{model.path!r}, which is none of these", "Correct the name of the model.")
     if folder.is_dir() and not gguf and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
-        raise InputError("the folder of a model", f"{model.path!r} without config.json", remedy)
-    if model.adapter is not None and not model.adapter.strip():
-        remedy = "Name it (--adapter, model.adapter), or leave it out."
-        raise InputError("the folder of an adapter", "an empty name", remedy)
+        raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct the path of the model.")
     if model.adapter is not None and not any((Path(model.adapter) / name).is_file() for name in ADAPTER_FILES):
         got = f"no {' and no '.join(ADAPTER_FILES)}"
-        raise InputError("the folder of an adapter", got, "Correct the path.", file=model.adapter)
+        raise InputError("the folder of an adapter", got, "Correct --adapter, or model.adapter.", file=model.adapter)
     if model.path == TINY_PREFIX and model.width % (2 * model.heads):
         got = f"width {model.width}, heads {model.heads}"
         raise InputError("a width that is an even multiple of the heads", got, "Correct model.width or model.heads.")

@@ -1,7 +1,7 @@
 """Workers on a Ray cluster: the jobs of `mixwright.run.workers`, each in a fresh process of a machine that has room.
 
 Ray schedules. A worker or machine that dies is not the end of its job here: the job runs again after a wait, `MAX_DEATHS`
-times, or as long as `SECONDS_FOR_MEMORY` where memory was short, and this is said. It writes the same files by the same
+times, and this is said. It writes the same files by the same
 seeds, and takes over what it finds of an earlier attempt, so its result is the one that an undisturbed job has. All machines
 have the same packages, and see the files of the command under the same path.
 """
@@ -16,7 +16,7 @@ import socket
 import sys
 import time
 import traceback
-from collections import defaultdict, deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,16 +25,14 @@ from typing import Any
 from mixwright import __version__
 from mixwright.config import TrialConfig
 from mixwright.errors import InputError, one_line
-from mixwright.run.workers import ONE_THREAD, Job, JobFailed, Workers, format_log_tail, longest_first, run_job
+from mixwright.run.workers import ONE_THREAD, Job, Workers, format_log_tail, longest_first, read_outcome, run_job
 
 MAX_DEATHS = 5
 """Times that a job whose worker died is begun again."""
-SECONDS_FOR_MEMORY = 1800.0
-"""From the first time that a job died for want of memory: until then it may die more often, because others may leave."""
 FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
 """Seconds before a job runs again: twice as long each time."""
 SECONDS_BETWEEN_LOOKS = 1.0
-"""Longest until the progress line moves, and shortest between two words of one worker."""
+"""Longest wait for one of the jobs that run."""
 SECONDS_FOR_AN_ANSWER = 10.0
 """Longest wait for a cluster."""
 SECONDS_TO_END = 10.0
@@ -59,22 +57,6 @@ class Origin:
     """Of Mixwright."""
 
 
-class Board:
-    """Where workers note what they are doing, and the one who waits reads it. An actor of Ray."""
-
-    def __init__(self) -> None:
-        self._notes: dict[int, tuple[str, float]] = {}
-
-    def note(self, job_index: int, machine: str, share: float) -> None:
-        """Note where a job runs and how much of it is done."""
-        self._notes[job_index] = machine, share
-
-    def take(self) -> dict[int, tuple[str, float]]:
-        """What was noted since the last call: index of a job -> machine, share done."""
-        notes, self._notes = self._notes, {}
-        return notes
-
-
 def start_workers(settings: TrialConfig) -> Workers:
     """The worker processes that every heavy stage shares, here or on a cluster; a context that ends them."""
     if not settings.cluster:
@@ -96,7 +78,6 @@ class RayWorkers(Workers):
         self._address = cluster.partition(":")[2] or None
         self._limit, self._gpus = workers, gpus_per_worker
         self._running: dict[Any, int] = {}
-        self._machines: dict[int, str] = {}
 
     def __enter__(self) -> RayWorkers:
         """Connect, or start a cluster. Raises InputError where nobody answers, or none of our own has that many GPUs."""
@@ -106,18 +87,11 @@ class RayWorkers(Workers):
         try:
             self._ray.init(self._address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, self._ray.exceptions.RayError) as error:
-            remedy = (
-                "The cluster needs the same versions of Ray and Python. If it asks for a token, set RAY_AUTH_MODE=token."
-            )
+            remedy = "It needs the same versions of Ray and Python. If it asks for a token, set RAY_AUTH_MODE=token."
             raise InputError("a Ray cluster that accepts this machine", one_line(str(error)), remedy) from None
         try:
             places = self._count_places()
             self.count = min(self._limit, places) if self._limit else places
-            here = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
-                self._ray.get_runtime_context().get_node_id(), soft=True
-            )
-            board = self._ray.remote(Board)
-            self._board = board.options(num_cpus=0, max_restarts=-1, scheduling_strategy=here).remote()
             options = {"num_cpus": 1, "num_gpus": self._gpus, "max_calls": 1, "max_retries": 0}
             self._task = self._ray.remote(**options, runtime_env={"env_vars": ONE_THREAD})(work_remotely)
         except BaseException:
@@ -136,9 +110,7 @@ class RayWorkers(Workers):
         if self._gpus:
             places = min(places, int(resources.get("GPU", 0) / self._gpus + 1e-9))
         if not places:
-            _log.warning(
-                "the cluster has no room for a worker of 1 core and %g GPUs now: waiting for it to grow", self._gpus
-            )
+            _log.warning("the cluster has no room for a worker of 1 core and %g GPUs: waiting for it to grow", self._gpus)
         return max(places, 1)
 
     def _work_off(self, jobs: Sequence[Job]) -> Iterator[tuple[int, bool, Any]]:
@@ -146,7 +118,7 @@ class RayWorkers(Workers):
         died = (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError)
         died += (errors.LocalRayletDiedError, errors.ObjectLostError)
         origin = Origin(str(Path.cwd()), tuple(sys.path), __version__)
-        waiting, later, deaths = deque(longest_first(jobs)), dict[int, float](), defaultdict[int, list[float]](list)
+        waiting, later, deaths = deque(longest_first(jobs)), dict[int, float](), Counter[int]()
         while waiting or later or self._running:
             for job_index in [job_index for job_index, moment in later.items() if moment <= time.monotonic()]:
                 waiting.appendleft(job_index)
@@ -154,67 +126,40 @@ class RayWorkers(Workers):
             while waiting and (not self._limit or len(self._running) < self._limit):
                 job_index = waiting.popleft()
                 payload = self._ray.cloudpickle.dumps(jobs[job_index])
-                self._running[self._task.remote(payload, job_index, origin, self._board)] = job_index
+                self._running[self._task.remote(payload, origin)] = job_index
             if self._running:
                 ended, _ = self._ray.wait(list(self._running), timeout=SECONDS_BETWEEN_LOOKS)
             else:
                 ended = []
                 time.sleep(min(SECONDS_BETWEEN_LOOKS, max(0.0, min(later.values()) - time.monotonic())))
-            shares = self._read_board()
             for reference in ended:
                 job_index = self._running.pop(reference)
                 try:
                     machine, outcome = self._ray.get(reference)
                 except died as death:
-                    deaths[job_index].append(time.monotonic())
-                    seconds = self._say_death(jobs[job_index], job_index, deaths[job_index], death)
-                    later[job_index] = time.monotonic() + seconds
-                    yield job_index, False, 0.0
+                    deaths[job_index] += 1
+                    later[job_index] = time.monotonic() + self._say_death(jobs[job_index], deaths[job_index], death)
                 else:
-                    yield job_index, True, self._read_outcome(jobs[job_index], machine, outcome)
-            running = set(self._running.values())
-            yield from ((job_index, False, share) for job_index, share in shares.items() if job_index in running)
+                    kind, value = self._ray.cloudpickle.loads(outcome)
+                    if kind == "input" and machine != platform.node():
+                        value |= {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']} {SHARED}"}
+                    yield job_index, True, read_outcome(jobs[job_index], kind, value, f" on {machine}")
 
-    def _read_board(self) -> dict[int, float]:
-        """Share of each job that is done, where it said so; none while the board is started anew, which may die, too."""
-        try:
-            notes = self._ray.get(self._board.take.remote())
-        except self._ray.exceptions.RayError:
-            return {}
-        self._machines |= {job_index: machine for job_index, (machine, _) in notes.items()}
-        return {job_index: share for job_index, (_, share) in notes.items()}
-
-    def _say_death(self, job: Job, job_index: int, deaths: Sequence[float], death: Exception) -> float:
+    def _say_death(self, job: Job, count: int, death: Exception) -> float:
         """Say that a job runs again; returns the seconds until then. Raises InputError where it did so often enough.
 
         Args:
             job: whose worker died.
-            job_index: of the job.
-            deaths: when its workers died, this one last; seconds.
+            count: how often its workers died.
             death: what Ray says of it.
         """
         reason = one_line(str(death).strip() or type(death).__name__)[:REASON_CHARACTERS].rstrip(" .")
-        where = f"{job.name} on {self._machines.get(job_index, 'an unknown machine')}: {reason}"
-        count, of_memory = len(deaths), isinstance(death, self._ray.exceptions.OutOfMemoryError)
-        may_wait = of_memory and deaths[-1] < deaths[0] + SECONDS_FOR_MEMORY
-        if count > MAX_DEATHS and not may_wait:
-            got = f"a worker that died {count} times. {where}. {format_log_tail(job)}"
+        if count > MAX_DEATHS:
+            got = f"a worker that died {count} times. {job.name}: {reason}. {format_log_tail(job)}"
             raise InputError("a worker that finishes", got, f"{MEMORY_REMEDY} Finished work is reused.")
         seconds = min(FIRST_WAIT * 2 ** (count - 1), LONGEST_WAIT)
-        often = f"{count}, up to {SECONDS_FOR_MEMORY / 60:.0f} minutes" if of_memory else f"{count} of {MAX_DEATHS}"
-        _log.warning("%s. It runs again in %g s (%s).", where, seconds, often)
+        _log.warning("%s: %s. It runs again in %g s (%s of %s).", job.name, reason, seconds, count, MAX_DEATHS)
         return seconds
-
-    def _read_outcome(self, job: Job, machine: str, outcome: bytes) -> Any:
-        """The result of a job. Raises InputError for what a user can fix, and JobFailed; both name another machine."""
-        kind, value = self._ray.cloudpickle.loads(outcome)
-        if kind == "error":
-            raise JobFailed(f"{job.name} on {machine}: {value}{format_log_tail(job)}")
-        if kind == "input":
-            elsewhere = machine != platform.node()
-            more = {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']} {SHARED}"} if elsewhere else {}
-            raise InputError(**{**value, **more})
-        return value
 
     def _stop(self, *, kill: bool) -> None:
         """End what still runs, and wait until it has ended: somebody may tidy up after it."""
@@ -228,11 +173,8 @@ class RayWorkers(Workers):
 def _import_ray() -> Any:
     """Ray. Raises InputError where the extra is not installed."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault(
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0"
-    )  # without GPUs of Ray's a worker sees those of a process
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # else a worker without GPUs of Ray's sees none
     try:
-        importlib.import_module("ray.util.scheduling_strategies")
         return importlib.import_module("ray")
     except ImportError:
         remedy = "Install it on every machine: pip install 'mixwright[scale]'."
@@ -252,19 +194,14 @@ def _check_somebody_answers(address: str) -> None:
         raise InputError("HOST:PORT of a Ray cluster", f"{address}: {error}", remedy) from None
 
 
-def work_remotely(payload: bytes, job_index: int, origin: Origin, board: Any) -> tuple[str, bytes]:
+def work_remotely(payload: bytes, origin: Origin) -> tuple[str, bytes]:
     """Run one job in a fresh process of a cluster. Returns the machine's name and, pickled, what `run_job` sent last."""
     cloudpickle = _import_ray().cloudpickle
-    machine, spoke = platform.node(), [0.0]
-    board.note.remote(job_index, machine, 0.0)
-    said: list[tuple[str, Any]] = []
+    machine, said = platform.node(), list[bytes]()
 
     def send(word: tuple[str, Any]) -> None:
-        if word[0] != "share":
-            said[:] = [(word[0], cloudpickle.dumps(word))]
-        elif time.monotonic() > spoke[0] + SECONDS_BETWEEN_LOOKS:
-            spoke[0] = time.monotonic()
-            board.note.remote(job_index, machine, word[1])
+        if word[0] != "share":  # how much of a job is done stays here
+            said[:] = [cloudpickle.dumps(word)]
 
     try:
         _become_like(origin)
@@ -274,16 +211,14 @@ def work_remotely(payload: bytes, job_index: int, origin: Origin, board: Any) ->
     except Exception:  # the job's function cannot be imported here
         return machine, cloudpickle.dumps(("error", traceback.format_exc()))
     run_job(job, send)
-    return machine, said[0][1]
+    return machine, said[0]
 
 
 def _become_like(origin: Origin) -> None:
     """Take over folder and module paths. Raises InputError where this machine has another version, or not that folder."""
     if origin.version != __version__:
-        remedy = "Install the same on every machine."
-        raise InputError(
-            f"Mixwright {origin.version}, as on the machine that sends the jobs", f"Mixwright {__version__}", remedy
-        )
+        expected = f"Mixwright {origin.version}, as on the machine that sends the jobs"
+        raise InputError(expected, f"Mixwright {__version__}", "Install the same on every machine.")
     try:
         os.chdir(origin.folder)
     except OSError as error:

@@ -152,12 +152,10 @@ class Workers:
                 shares.pop(job_index, None)
             else:
                 shares[job_index] = value
-            finished_cost = sum(jobs[done].cost for done in results) + sum(
-                jobs[running].cost * share for running, share in shares.items()
-            )
-            seconds_left = (
-                (time.monotonic() - start) * (total_cost - finished_cost) / finished_cost if finished_cost else None
-            )
+            finished_cost = sum(jobs[done].cost for done in results)
+            finished_cost += sum(jobs[running].cost * share for running, share in shares.items())
+            spent, unfinished_cost = time.monotonic() - start, total_cost - finished_cost
+            seconds_left = spent * unfinished_cost / finished_cost if finished_cost else None
             show_progress(len(results) + sum(shares.values()), len(jobs), seconds_left)
         return [results[job_index] for job_index in range(len(jobs))]
 
@@ -247,11 +245,16 @@ def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
             raise InputError("a worker that finishes", got, remedy) from None
         main = "A script that starts a trial must do it under `if __name__ == '__main__':`. " if code == 1 else ""
         raise JobFailed(f"{job.name}: its worker died (exit code {code}). {main}{format_log_tail(job)}") from None
+    return outcome == "done", read_outcome(job, outcome, value)
+
+
+def read_outcome(job: Job, outcome: str, value: Any, machine: str = "") -> Any:
+    """What `run_job` sent of a job. Raises InputError for what a user can fix, and JobFailed; both name another machine."""
     if outcome == "input":
         raise InputError(**value)
     if outcome == "error":
-        raise JobFailed(f"{job.name}: {value}{format_log_tail(job)}")
-    return outcome == "done", value
+        raise JobFailed(f"{job.name}{machine}: {value}{format_log_tail(job)}")
+    return value
 
 
 def format_log_tail(job: Job) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ from mixwright.catalog import list_defaults
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.reading import refuse_held_out
-from mixwright.errors import InputError, join_some, one_line
+from mixwright.errors import InputError, join_some
 from mixwright.graders import import_function
 from mixwright.records import Observation
 from mixwright.run.folder import write_text
@@ -153,15 +154,17 @@ def audit(
         written.append(_write_folder(observations, corpus, config, out))
     if balance is not None:
         balanced = balance_pairs(corpus)
-        written.append(_describe_balanced(balanced, balance, write_cleaned(balanced, config, balance)))
+        manifest = write_cleaned(balanced, config, balance)
+        removed = f"{format_count(len(balanced.dropped), 'frequent pair')} removed, listed in {manifest.name}"
+        rest = f"; {format_count(len(balanced.left), 'finding')} about preferences left" if balanced.left else ""
+        written.append(f"{balance}: {format_count(balanced.kept, 'row')}; {removed}{rest}.")
     if top_up is not None:
         holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
         cues = [cue for found in find_cues(corpus, cue_columns) for cue in found.cues]
         counts = write_top_up(holes, cues, corpus, top_up)
-        reasons = {"gap": counts["holes"], "cue": counts["cues"]}
-        reason = join_words([format_count(count, name) for name, count in reasons.items() if count]) or "no gap or cue"
+        reasons = f"{format_count(counts['holes'], 'gap')} and {format_count(counts['cues'], 'cue')}"
         made = f", {counts['made']:,} of them made in {rows_file(top_up)}" if counts["made"] else ""
-        written.append(f"{top_up}: {counts['wanted']:,} rows to add for {reason}{made}.")
+        written.append(f"{top_up}: {counts['wanted']:,} rows to add for {reasons}{made}.")
     return AuditReport(observations, corpus, config, cleaned, tuple(written))
 
 
@@ -178,7 +181,7 @@ def show(
     """Print the report, and return the exit code."""
     if as_json:
         for line in found.written:
-            output.say(one_line(line))
+            output.say(line)
         output.out_json({"observations": found.observations})
         return output.exit_code_of(found.observations, fail_on)
     left = found.observations if found.cleaned is None else found.cleaned.left
@@ -227,17 +230,15 @@ def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: b
         check_findings_folder(out)
     if top_up is not None:
         check_top_up_file(top_up)
-    copied = [one for path in copies for one in (path, manifest_of(path))]
-    added = [] if top_up is None else [top_up, rows_file(top_up)]
-    outputs = [path.resolve() for path in (*copied, *added, *filter(None, [out]))]
+    outputs = [path.resolve() for copy in copies for path in (copy, manifest_of(copy))]
+    outputs += [path.resolve() for path in ([] if top_up is None else [top_up, rows_file(top_up)])]
+    outputs += [out.resolve()] if out is not None else []
     sources = [*sources_of(config.train), *sources_of(config.eval)]
     inputs = [Path(name).resolve() for name in sources if Path(name).exists()]
-    for number, path in enumerate(outputs):
-        for other in (*inputs, *outputs[:number], *outputs[number + 1 :]):
-            if path == other or path in other.parents or (other in path.parents and (other in outputs or other.is_dir())):
-                raise InputError(
-                    "different files", f"{path.name} and {other.name}, which overlap", "Choose other names.", file=path
-                )
+    for path, other in itertools.permutations([*inputs, *outputs], 2):
+        if path in outputs and (path == other or path in other.parents or (other.is_dir() and other in path.parents)):
+            got, remedy = f"{path.name} and {other.name}, which overlap", "Choose other names."
+            raise InputError("different files", got, remedy, file=path)
 
 
 def _write_folder(observations: Sequence[Observation], corpus: Corpus, config: CorpusConfig, out: Path) -> str:
@@ -255,17 +256,6 @@ def _describe(cleaned: Cleaned, fix: Path, manifest: Path, *, mask: bool) -> lis
     removed = join_words([f"{count:,} by {check}" for check, count in cleaned.counts().items()]) or "none"
     rows = format_count(cleaned.kept, "row")
     lines = [f"{fix}: {rows}; {len(cleaned.dropped):,} removed ({removed}), listed in {manifest.name}."]
-    if cleaned.masked:
+    if mask:
         lines.append(f"Wrong steps of {format_count(len(cleaned.masked), 'row')} are masked: kept as context, not trained.")
-    elif mask:
-        lines.append("Nothing is masked, because no check found wrong steps.")
-    if not cleaned.kept:
-        lines.append("warning: no row is left; every row repeats another or is a held-out item.")
     return lines
-
-
-def _describe_balanced(balanced: Cleaned, path: Path, manifest: Path) -> str:
-    """Return a line on the balanced copy."""
-    taken_out = f"{format_count(len(balanced.dropped), 'frequent pair')} removed, listed in {manifest.name}"
-    rest = f"; {format_count(len(balanced.left), 'finding')} about preferences left" if balanced.left else ""
-    return f"{path}: {format_count(balanced.kept, 'row')}; {taken_out}{rest}."

@@ -12,16 +12,16 @@ from mixwright.measure.stage import MeasureResult
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, read_yaml, write_json, write_measurements
 from mixwright.run.manifest import file_digests, settings_file
-from mixwright.verbs.direct import NOTED_SETTINGS
 from mixwright.verbs.options import Measuring
-from mixwright.verbs.ready import PreparedModels
+from mixwright.verbs.ready import NOTED_SETTINGS, PreparedModels
 from mixwright.verdict.page.answers import BESIDE_NAME
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file
 
 READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "template", "adapter", "engine")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
-TAKEN_OVER = ("items", "samples", "temperature", "options_by")
-"""Options that the earlier comparison decides where they are not given."""
+TAKEN_OVER = {name: name for name in ("items", "samples", "temperature", "options_by", "template")}
+TAKEN_OVER |= {"system": "system message"}
+"""Options that the earlier comparison decides where they are not given, and their names in its manifest."""
 UNNAMED_GRADER = "exact"
 """Grader of a measuring's settings where nobody named one for all tasks."""
 
@@ -45,22 +45,46 @@ class EarlierComparison:
         return str(self.manifest.settings.get("checkpoint after", ""))
 
     @property
-    def graders(self) -> dict[str, str]:
-        """Task -> the grader that it was judged by."""
-        return dict(read_yaml(settings_file(RunFolder(self.folder)), RunConfig).corpus.graders)
-
-    @property
-    def grader_of_all(self) -> str | None:
-        """The grader that every task was judged by, where one was named for all."""
-        corpus = read_yaml(settings_file(RunFolder(self.folder)), RunConfig).corpus
-        return None if corpus.graders or corpus.grader == UNNAMED_GRADER else corpus.grader
-
-    @property
     def room(self) -> tuple[int, int] | None:
         """Longest completion, and to how many tokens those that reached it were continued; None where none were written."""
         settings = self.manifest.settings
         max_new_tokens = settings.get("max_new_tokens")
         return None if max_new_tokens is None else (int(max_new_tokens), int(settings.get("continued_tokens", 0)))
+
+    def with_options(self, measuring: Measuring) -> Measuring:
+        """The options, those that were not given as this comparison had them. Raises InputError for a budget."""
+        if measuring.budget is not None:
+            remedy = "Leave one out: a budget would choose other items than those of the earlier comparison."
+            raise InputError("--budget or --beside", "both", remedy)
+        taken_over = {
+            field: self.manifest.settings[name]
+            for field, name in TAKEN_OVER.items()
+            if getattr(measuring, field) is None and name in self.manifest.settings
+        }
+        corpus = read_yaml(settings_file(RunFolder(self.folder)), RunConfig).corpus
+        if not measuring.grader and corpus.graders:
+            taken_over["grader"] = [f"{task}={grader}" for task, grader in corpus.graders.items()]
+        elif not measuring.grader and corpus.grader != UNNAMED_GRADER:
+            taken_over["grader"] = [corpus.grader]
+        return replace(measuring, **taken_over)
+
+    def check_same_measuring(self, ready: PreparedModels) -> None:
+        """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
+        if not ready.graded:
+            raise InputError("answers that can be graded, with --beside", "none", "Leave --beside out.")
+        settings, inputs = self.manifest.settings, self.manifest.inputs
+        graders = {
+            name: text for name, text in file_digests(ready.config.corpus, Path()).items() if name.startswith("grader ")
+        }
+        compared = {"rows with the digest": (inputs.get("corpus"), ready.corpus.digest())}
+        compared |= {name: (inputs.get(name), digest) for name, digest in graders.items()}
+        compared |= {name: (settings.get(name), ready.settings.get(name)) for name in (*NOTED_SETTINGS, *READING_SETTINGS)}
+        compared |= {"seed": (self.manifest.seeds.get("measuring"), ready.config.seed)}
+        for name, (earlier, now) in compared.items():
+            if earlier != now:
+                expected = f"{name}: {earlier}, as in the earlier comparison"
+                remedy = "Name the same rows and options, or leave --beside out."
+                raise InputError(expected, f"{now}", remedy, file=self.folder)
 
 
 def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierComparison:
@@ -93,40 +117,6 @@ def read_earlier(folder: Path, before: str, target: RunFolder) -> EarlierCompari
         MeasureResult(tuple(read_measurements(run.measurements(side))), Answers.read(run.answers(side))) for side in sides
     ]
     return EarlierComparison(folder, manifest, *results)
-
-
-def with_earlier_options(earlier: EarlierComparison, measuring: Measuring) -> Measuring:
-    """The options, those that were not given as the earlier comparison had them."""
-    settings = earlier.manifest.settings
-    names = {name: name for name in TAKEN_OVER} | {"system": "system message", "template": "template"}
-    taken_over = {
-        field: settings[name] for field, name in names.items() if getattr(measuring, field) is None and name in settings
-    }
-    if not measuring.grader and earlier.grader_of_all is not None:
-        taken_over["grader"] = (earlier.grader_of_all,)
-    return replace(measuring, **taken_over)
-
-
-def check_same_measuring(earlier: EarlierComparison, ready: PreparedModels) -> None:
-    """Whether BEFORE would be measured on the same rows in the same way. Raises InputError, naming what differs."""
-    if not ready.graded:
-        raise InputError("answers that can be graded, with --beside", "none", "Leave --beside out.")
-    settings, inputs = earlier.manifest.settings, earlier.manifest.inputs
-    remedy_end = "leave --beside out."
-    if inputs.get("corpus") != ready.corpus.digest():
-        got, remedy = "other rows", f"Name the same file and columns, or {remedy_end}"
-        raise InputError("the rows of the earlier comparison", got, remedy, file=earlier.folder)
-    graders = {name: text for name, text in file_digests(ready.config.corpus, Path()).items() if name.startswith("grader ")}
-    earlier_settings = {name: settings.get(name) for name in (*NOTED_SETTINGS, *READING_SETTINGS)} | {
-        name: inputs.get(name) for name in graders
-    }
-    new_settings = {name: ready.manifest_settings.get(name) for name in (*NOTED_SETTINGS, *READING_SETTINGS)} | graders
-    for name, value in new_settings.items():
-        if earlier_settings[name] != value:
-            expected = f"{name}: {earlier_settings[name]}, as in the earlier comparison"
-            raise InputError(expected, f"{value}", f"Measure with the same options, or {remedy_end}", file=earlier.folder)
-    if earlier.manifest.seeds.get("measuring") != ready.config.seed:
-        raise InputError("the seed of the earlier comparison", "another", f"L{remedy_end[1:]}", file=earlier.folder)
 
 
 def write_beside(folder: RunFolder, earlier: EarlierComparison) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
 
-from mixwright.config import MIN_BUDGET_SECONDS
 from mixwright.errors import InputError
 
 BEGAN = monotonic()
 """Reading of the clock when the verb was loaded, which is soon after the command was given."""
+MIN_BUDGET_SECONDS = 1.0
+"""Shortest budget of a command: nothing can be measured in less."""
 RESERVED_SHARE = 0.08
 """Share of the budget that is kept for what follows measuring: BEFORE's answers read by AFTER, the page, files."""
 
@@ -20,17 +21,12 @@ RESERVED_SHARE = 0.08
 def parse_duration(text: str) -> float:
     """Seconds of `90s`, `20m`, `1h30m`. Raises InputError for anything else, and for what nothing can be measured in."""
     match = re.fullmatch(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s)?", text.strip().lower())
-    seconds = (
-        sum(float(number) * unit for number, unit in zip(match.groups(), (3600, 60, 1), strict=True) if number)
-        if match
-        else 0
-    )
-    if not 0 < seconds < math.inf:
-        raise InputError("a duration such as 90s, 20m or 1h30m (--budget)", repr(text), "Correct it.")
-    if seconds < MIN_BUDGET_SECONDS:
-        expected = f"a budget of about {MIN_BUDGET_SECONDS:g} s or more (--budget)"
-        raise InputError(expected, repr(text), "Allow more time: nothing can be measured in less.")
-    return seconds
+    hours, minutes, seconds = map(float, (number or 0 for number in match.groups())) if match else (0.0, 0.0, 0.0)
+    total = 3600 * hours + 60 * minutes + seconds
+    if not MIN_BUDGET_SECONDS <= total < math.inf:
+        expected = f"a duration such as 90s, 20m or 1h30m (--budget), of {MIN_BUDGET_SECONDS:g} s or more"
+        raise InputError(expected, repr(text), "Correct it.")
+    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,22 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig
-from mixwright.corpus.graded import Graded
-from mixwright.errors import InputError, join_some, one_line
+from mixwright.errors import InputError, join_some
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file, same_tokens
-from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, write_notes
+from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE
 from mixwright.measure.recalled import read_recalled
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, FormerAnswers, Observation, to_data
-from mixwright.run.folder import RunFolder, write_json, write_measurements
-from mixwright.run.manifest import write_manifest, write_settings
+from mixwright.run.folder import RunFolder, write_json
 from mixwright.run.progress import format_duration
 from mixwright.suite.draw import RING_ITEMS
 from mixwright.verbs import beside, direct
@@ -33,18 +32,15 @@ from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.output import say
 from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
-from mixwright.verdict.page.text import format_bounds, points
 from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS
 from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
 from mixwright.verdict.rules.claims import find_unjudged_tasks
-from mixwright.verdict.rules.gate import GateResult, check_sides
+from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import LOOK_SETTING, GateQuestion, write_question
 
 FIRST_ITEMS = max(MIN_ITEMS, MIN_FORM_ITEMS)
 """Items of a task at the first look of a comparison on the general suite."""
-COMPLETION_OPTIONS = ("--samples", "--temperature", "--greedy/--sampled", "--max-new-tokens")
-"""Options that mean nothing where none are written."""
 
 
 def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, gating: Gating) -> Look | None:
@@ -66,50 +62,50 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
     check_folder(folder)
-    taken_over = gating.beside is not None
-    measuring = check_looks(measuring, taken_over=taken_over) if gating.until_decided else measuring
+    measuring = check_looks(measuring, gating) if gating.until_decided else measuring
     earlier = None if gating.beside is None else beside.read_earlier(gating.beside, before, folder)
-    if taken_over and measuring.budget is not None:
-        remedy = "Leave one out: a budget would choose other items than those of the earlier comparison."
-        raise InputError("--budget or --beside", "both", remedy)
-    measuring = measuring if earlier is None else beside.with_earlier_options(earlier, measuring)
-    graders, room = ({}, None) if earlier is None else (earlier.graders, earlier.room)
-    rows = _read_rows(measuring, gating, graders)
+    if earlier is not None:
+        measuring = earlier.with_options(measuring)
+    rows = direct.read_rows(measuring, ungraded=True)
+    if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
+        remedy = "Leave --protect out: preference pairs are compared without it."
+        raise InputError("rows with answers or targets, to judge a loss with --protect", "preference pairs", remedy)
     all_rows, cells = rows.all_rows or rows.corpus, rows.corpus.measured().cells()
-    tasks_left_out = [task for task in all_rows.tasks if task not in rows.corpus.tasks]
-    items_per_cell = gating.choose_items_per_cell(all_rows.measured().cells(), measuring.items)
+    left_out = [task for task in all_rows.tasks if task not in rows.corpus.tasks]
+    items = gating.choose_items_per_cell(all_rows.measured().cells(), measuring.items)
     planned_looks = []
     if gating.until_decided:
-        named_left_out = [task for task in tasks_left_out if task in gating.protect]
-        if rows.probe is not None or named_left_out:
-            got = f"none of {join_some(named_left_out)}" if named_left_out else "none"
+        if rows.probe is not None or set(left_out) & set(gating.protect):
             remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
+            got = f"none of {join_some(left_out)}" if left_out else "none"
             raise InputError("answers that can be graded, with --until-decided", got, remedy)
-        most = max(cell.count for cell in cells)
-        planned_looks = [] if gating.rings else plan_looks(cells, gating.max_items or items_per_cell * len(cells))
-        items_per_cell = planned_looks[-1][0] if planned_looks else most
-    measure = MeasureConfig(items=items_per_cell, decoding=measuring.decoding)
+        planned_looks = [] if gating.rings else plan_looks(cells, gating.max_items or items * len(cells))
+        items = planned_looks[-1][0] if planned_looks else max(cell.count for cell in cells)
+    measure = MeasureConfig(items=items, decoding=measuring.decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
-    say(f"measure: up to {measure.items} items per task and level; {_describe_what_is_judged(measure, measuring, gating)}")
-    ready = direct.prepare((before, after), measuring, rows, measure, graders=graders, room=room)
-    ready = (
-        replace(ready, manifest_settings={**ready.manifest_settings, LEFT_OUT_SETTING: tasks_left_out})
-        if tasks_left_out
-        else ready
-    )
+    outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
+    reads_loss = outcome == "loss"  # then answers are written, too: their format and likelihood are compared
+    judged = f"{measure.decoding} answers are judged"
+    if outcome not in GRADED_OUTCOMES:
+        judged = f"no answer can be graded, so {READINGS[outcome].title} is compared; "
+        judged += "format and likelihood of the answers, too" if reads_loss else "no completions are generated"
+    say(f"measure: up to {measure.items} items per task and level; {judged}")
+    ready = direct.prepare((before, after), measuring, rows, measure, room=None if earlier is None else earlier.room)
     if earlier is not None:
-        beside.check_same_measuring(earlier, ready)
-    measured_models = [0, 1] if earlier is None else [1]
-    parts = parts_of_looks(ready, gating) if gating.rings else sizes_of_looks(ready, planned_looks)
-    if measuring.budget is not None and not parts:
-        ready = fit_to_budget(ready, measuring.budget, measured_models)
-    measured_looks = measure_in_looks(parts, folder, gating.question, measuring.budget) if parts else None
-    ready, results, look = measured_looks or (ready, _measure_both(ready, earlier), None)
+        earlier.check_same_measuring(ready)
+    parts, look = [(ready.with_items(size), look) for size, look in planned_looks], None
+    parts = parts_of_looks(ready, gating) if gating.rings else parts
+    if parts:
+        ready, results, look = measure_in_looks(parts, folder, gating.question, measuring.budget)
+    else:
+        if measuring.budget is not None:
+            ready = fit_to_budget(ready, measuring.budget)
+        results = _measure_both(ready, earlier)
     notes = direct.note_measured(ready, results, measuring, ask_other_form=earlier is None)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
     notes = [note for note in notes if note.task not in of_suite or note.check not in (NOTHING_RIGHT_NOTE, UNREAD_NOTE)]
-    if tasks_left_out or (look is None and _writes_answers(measure)):
-        ungraded = all_rows.select(tasks=tasks_left_out) if tasks_left_out else ready.corpus
+    if left_out or (look is None and reads_loss):
+        ungraded = all_rows.select(tasks=left_out) if left_out else ready.corpus
         results = direct.with_greedy_answers(ready, results, measuring, ungraded)
     former_answers = () if gating.rings else direct.read_former_likelihood(ready, results)  # every general request is graded
     if ready.graded and same_tokens(*ready.learners):
@@ -118,47 +114,17 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         answers = read_recalled(ready.learners[1], prompts, results["before"].answers, results["after"].answers)
         results = {**results, "after": replace(results["after"], answers=answers)}
     question = None if look is None else replace(gating.question, look=look)
-    write_comparison(folder, ready, after, results, notes, earlier, former_answers, question)
+    settings: dict[str, Any] = {"checkpoint after": after}
+    if (after_name := ready.learners[1].name) != after:
+        settings["model after"] = after_name
+    settings |= ready.settings
+    settings |= {LEFT_OUT_SETTING: left_out} if left_out else {}
+    settings |= {LOOK_SETTING: to_data(look)} if look is not None else {}
+    settings[LARGEST_CELL_ROWS_SETTING] = max(cell.count for cell in ready.corpus.measured().cells())
+    if seconds := results["after"].seconds_per_item:
+        settings[PACE_SETTING] = float(f"{2 * seconds:.2g}")
+    write_comparison(folder, ready, settings, results, notes, earlier, former_answers, question)
     return look
-
-
-def _read_rows(measuring: Measuring, gating: Gating, graders: Mapping[str, str]) -> Graded:
-    """The rows: ungraded where nothing can be graded. Raises InputError for pairs and a gate."""
-    rows = direct.read_rows(measuring, ungraded=True, graders=graders)
-    if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
-        remedy = "Leave --protect out: preference pairs are compared without it."
-        raise InputError("rows with answers or targets, to judge a loss with --protect", "preference pairs", remedy)
-    return rows
-
-
-def _describe_what_is_judged(measure: MeasureConfig, measuring: Measuring, gating: Gating) -> str:
-    """What is compared, for people, and which options mean nothing then."""
-    outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
-    if outcome in GRADED_OUTCOMES:
-        return f"{measure.decoding} answers are judged"
-    writes_answers = _writes_answers(measure)
-    unused_options = [
-        name
-        for name in measuring.given_options()
-        if name in COMPLETION_OPTIONS and not (writes_answers and name == COMPLETION_OPTIONS[-1])
-    ]
-    unused_options += ["--margin"] if gating.margin is not None else []
-    text = f"no answer can be graded, so {READINGS[outcome].title} is compared; "
-    text += "format and likelihood of the answers, too" if writes_answers else "no completions are generated"
-    return text + (f"; ignored: {', '.join(unused_options)}" if unused_options else "")
-
-
-def _writes_answers(measure: MeasureConfig) -> bool:
-    """Whether answers are written although nothing grades them: their format and likelihood are compared then."""
-    return outcome_of(measure.probes, measure.decoding) == "loss"
-
-
-def _format_mean(result: GateResult) -> str:
-    """Return `, average of the protected tasks +0.4 points [-2.1, +2.9]`; empty if too little could be compared."""
-    mean = result.mean
-    if mean is None or mean.high - mean.low > 1:
-        return ""
-    return f", average of the protected tasks {points(mean.value)} points {format_bounds(mean.low, mean.high)}"
 
 
 def _measure_both(ready: PreparedModels, earlier: beside.EarlierComparison | None) -> dict[str, MeasureResult]:
@@ -169,60 +135,38 @@ def _measure_both(ready: PreparedModels, earlier: beside.EarlierComparison | Non
     else:
         say(f"measure before: reusing {earlier.folder}; {earlier.name} is shown next to the new model")
         result = earlier.before
-        if GOLD_PROBE in ready.config.measure.probes and not any(row.probe == GOLD_PROBE for row in result.measurements):
-            gold_only = replace(
-                ready.config, measure=replace(ready.config.measure, probes=(GOLD_PROBE,))
-            )  # of earlier versions
-            gold = measure_with_progress("gold answers before", start, replace(ready, config=gold_only))
-            measurements = (*result.measurements, *gold.measurements)
-            result = replace(result, measurements=measurements, answers=result.answers.followed_by(gold.answers))
     return {"before": result, "after": measure_with_progress("measure after", end, ready, start=start)}
 
 
 def write_comparison(
     folder: RunFolder,
     ready: PreparedModels,
-    after: str,
+    settings: Mapping[str, Any],
     results: Mapping[str, MeasureResult],
     notes: Sequence[Observation],
-    earlier: beside.EarlierComparison | None = None,
-    former_answers: Sequence[FormerAnswers] = (),
-    question: GateQuestion | None = None,
+    earlier: beside.EarlierComparison | None,
+    former_answers: Sequence[FormerAnswers],
+    question: GateQuestion | None,
 ) -> None:
     """Write settings, manifest, both tables, the completions and the notes; nothing of an earlier comparison stays.
 
     What is noted is how the checkpoints were measured. How they were trained is not known here. With looks, `question` is
     what the gate was asked at the one that ended them: nobody may find the tables without it.
     """
-    config, after_name = ready.config, ready.learners[1].name
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
-        write_settings(config, folder, ("corpus", "measure", "seed"))
-        checkpoints = {"checkpoint after": after} | ({"model after": after_name} if after_name != after else {})
-        largest_cell = {LARGEST_CELL_ROWS_SETTING: max(cell.count for cell in ready.corpus.measured().cells())}
-        pace = (
-            {PACE_SETTING: float(f"{2 * results['after'].seconds_per_item:.2g}")}
-            if results["after"].seconds_per_item
-            else {}
-        )
-        settings = checkpoints | dict(ready.manifest_settings) | largest_cell | pace
-        seeds = {"measuring": config.seed}
-        write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
         if question is not None:
             write_question(folder, question)
-        for name, result in results.items():
-            result.answers.write(folder.answers(name))
-            write_measurements(folder.measurements(name), result.measurements)
         if len(results["after"].answers):
             write_known_forms(folder, ready.corpus)
         if earlier is not None:
             beside.write_beside(folder, earlier)
         if former_answers:
             write_json(former_file(folder), list(former_answers))
-        write_notes(folder, notes)
+        direct.write_measured(folder, ready, settings, results, notes)
 
 
-def check_looks(measuring: Measuring, *, taken_over: bool) -> Measuring:
+def check_looks(measuring: Measuring, gating: Gating) -> Measuring:
     """The options as looks need them: greedy answers alone, and no number of items.
 
     Raises:
@@ -232,7 +176,7 @@ def check_looks(measuring: Measuring, *, taken_over: bool) -> Measuring:
         "--items": measuring.items is not None,
         "--samples": bool(measuring.samples),
         "--sampled": measuring.decoding == "sampled",
-        "--beside": taken_over,
+        "--beside": gating.beside is not None,
     }
     if given_options := [name for name, given_here in is_given.items() if given_here]:
         remedy = "Interim analyses choose the items, measure both checkpoints, and judge only greedy answers."
@@ -265,16 +209,6 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     sizes = [math.ceil(last_size * number / PLANNED_LOOKS) for number in range(1, PLANNED_LOOKS + 1)]
     counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
     return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
-
-
-def sizes_of_looks(ready: PreparedModels, planned_looks: Sequence[tuple[int, Look]]) -> list[tuple[PreparedModels, Look]]:
-    """What is measured at each look that `plan_looks` says: ever more items of each cell."""
-    found = []
-    for size, look in planned_looks:
-        config = replace(ready.config, measure=replace(ready.config.measure, items=size))
-        settings = {**ready.manifest_settings, "items": size}
-        found.append((replace(ready, config=config, manifest_settings=settings), look))
-    return found
 
 
 def parts_of_looks(ready: PreparedModels, gating: Gating) -> list[tuple[PreparedModels, Look]]:
@@ -315,8 +249,7 @@ def measure_in_looks(
     """
     start = 0.0 if budget is None else budget.seconds_spent
     with folder.lock():  # the folder is ours from now on
-        for (part, look), following in itertools.zip_longest(parts, parts[1:]):
-            ready = replace(part, manifest_settings={**part.manifest_settings, LOOK_SETTING: to_data(look)})
+        for (ready, look), following in itertools.zip_longest(parts, parts[1:]):
             learners, decoding = ready.learners, ready.config.measure.decoding
             results = {
                 "before": measure_with_progress(f"measure before, {look.label}", learners[0], ready),
@@ -324,26 +257,18 @@ def measure_in_looks(
             }
             before, after = ([scores_of_items(result.answers)] for result in results.values())
             gate_result = check_sides((before, after), decoding, replace(question, look=look))
-            say(one_line(f"{look.label}: {gate_result.outcome}{_format_mean(gate_result)}"))
-            protected_tasks = {cell.task for cell in gate_result.cells} if question.protect else None
-            unjudged_tasks = [
-                task
-                for task in find_unjudged_tasks((before, after), decoding)
-                if protected_tasks is None or task in protected_tasks
-            ]
-            if unjudged_tasks and not question.rings and gate_result.outcome == "passed" and not look.last:
-                say(
-                    one_line(
-                        f"{look.label}: not decided, because no answer to {join_some(unjudged_tasks)} was right "
-                        "before or after"
-                    )
-                )
+            say(f"{look.label}: {gate_result.outcome}")
+            unjudged = set(find_unjudged_tasks((before, after), decoding))
+            if question.protect:
+                unjudged &= {cell.task for cell in gate_result.cells}
+            if unjudged and not question.rings and gate_result.outcome == "passed" and not look.last:
+                names = join_some(sorted(unjudged))
+                say(f"{look.label}: not decided, because no answer to {names} was right before or after")
             elif gate_result.outcome != "inconclusive" or following is None:
                 return ready, results, look
             if budget is not None and following is not None:
                 next_seconds = (budget.seconds_spent - start) / look.items * (following[1].items - look.items)
                 if next_seconds > budget.seconds_left:
-                    took = f"{format_duration(next_seconds)}, more than is left"
-                    say(f"budget: measuring ends here; {following[1].label} would take {took}")
+                    say(f"budget: measuring ends here; {following[1].label} would take {format_duration(next_seconds)}")
                     return ready, results, look
     raise AssertionError("the last look ends the loop")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from mixwright.errors import InputError
 from mixwright.measure.former import former_file
-from mixwright.run.folder import RunFolder
+from mixwright.run.folder import RunFolder, check_own_folder
 from mixwright.verdict.page.answers import BESIDE_NAME
 from mixwright.verdict.page.beside import beside_file
 from mixwright.verdict.rules.answer_forms import known_forms_file
@@ -15,19 +13,12 @@ from mixwright.verdict.rules.gate_question import question_file
 
 def check_folder(folder: RunFolder) -> None:
     """Raises InputError for a folder that holds something else than an earlier comparison: nothing of it may be lost."""
-    path, expected = folder.path, "a new folder, or that of an earlier comparison"
-    if str(path).encode("utf-8", "replace") != os.fsencode(path):
-        raise InputError("a folder whose name is UTF-8", "another encoding", "Choose another --folder.", file=path)
+    path = folder.path
     run_files = [file for file in (folder.corpus, folder.plan, folder.result, path / "bases") if file.exists()]
     if run_files:
-        raise InputError(expected, f"a run, which has {run_files[0].name}", "Choose another --folder.", file=path)
-    if not path.exists():
-        return
-    if not path.is_dir():
-        raise InputError("a folder", "a file", "Choose another --folder.", file=path)
-    is_comparison = (path / ".lock").exists() or folder.manifest.exists()
-    if not is_comparison and any(path.iterdir()):  # a run.yaml there would be replaced
-        raise InputError(expected, "one that holds something else", "Choose another --folder.", file=path)
+        got = f"a run, which has {run_files[0].name}"
+        raise InputError("a new folder, or that of an earlier comparison", got, "Choose another --folder.", file=path)
+    check_own_folder(path, ".lock", folder.manifest.name)  # a run.yaml there would be replaced
 
 
 def clear(folder: RunFolder) -> None:
@@ -36,7 +27,6 @@ def clear(folder: RunFolder) -> None:
     tables = [path for name in names for path in (folder.measurements(name), folder.answers(name))]
     for path in (
         *tables,
-        folder.path / "completions.parquet",  # of an earlier version
         folder.notes,
         question_file(folder),
         beside_file(folder),

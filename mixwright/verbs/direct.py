@@ -26,13 +26,13 @@ from mixwright.measure.room import MAX_SECONDS, find_room, keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.targets import exact_answer_tasks
 from mixwright.measure.written import items_to_answer, write_answers
-from mixwright.records import Observation, to_data
-from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.run.manifest import settings_file, write_manifest, write_settings
+from mixwright.records import Observation
+from mixwright.run.folder import RunFolder, check_own_folder, write_measurements
+from mixwright.run.manifest import digests_of, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
 from mixwright.verbs.options import IN_MEMORY, Measuring, parse_columns, parse_graders
 from mixwright.verbs.output import say
-from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
+from mixwright.verbs.ready import NOTED_SETTINGS, PreparedModels, fit_to_budget, measure_with_progress
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -41,8 +41,6 @@ FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
 ANSWER_TOKENS = 64
 """Tokens of an answer that nobody grades, where no length was asked for: its form shows at its beginning."""
-NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
-"""Settings of measuring that are noted."""
 GOLD_PROBE = READINGS["gold"].probe
 
 
@@ -51,7 +49,6 @@ def read_rows(
     *,
     ungraded: bool = False,
     rehearse: str | None = None,
-    graders: Mapping[str, str] | None = None,
     tell: Callable[[str], None] = say,
 ) -> Graded:
     """Read training rows and held-out items, with a grader for each task; says what was taken and why.
@@ -60,14 +57,12 @@ def read_rows(
         measuring: the options.
         ungraded: rows of which nothing can be graded are taken, too.
         rehearse: rows of what the model can do already.
-        graders: of tasks that an earlier measuring judged, where nobody names others.
         tell: told what was taken.
 
     Raises:
         InputError: they cannot be read, or nothing of them can be graded.
     """
     grader_of_all, grader_by_task = parse_graders(measuring.grader)
-    grader_by_task = {**(graders or {}), **grader_by_task} if grader_of_all is None else grader_by_task
     if (rows := measuring.train or measuring.held_out) is None:
         raise InputError("--eval FILE", "no rows", "Name the items to measure on.")
     held_out = measuring.held_out if measuring.train else None
@@ -99,7 +94,6 @@ def prepare(
     rows: Graded,
     measure: MeasureConfig,
     *,
-    graders: Mapping[str, str] | None = None,
     room: tuple[int, int] | None = None,
 ) -> PreparedModels:
     """Load the models and settle how completions are written; nothing is written but answers, in the store.
@@ -109,7 +103,6 @@ def prepare(
         measuring: the options.
         rows: what `read_rows` returned.
         measure: items and decoding; length, samples and temperature are settled here.
-        graders: of tasks that an earlier measuring judged: the model's first completions are not read again.
         room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
 
     Raises:
@@ -117,21 +110,10 @@ def prepare(
     """
     paths = [model for model in models if isinstance(model, str)]
     measuring.check_no_server(*paths)
-    if measuring.system is not None and measuring.chat_template is False:
-        raise InputError("--system with the chat template", "--no-chat-template", "Leave one of the two out.")
-    if measuring.template and measuring.chat_template is False:
-        raise InputError("--template with the chat template", "--no-chat-template", "Leave one of the two out.")
-    given_options = {"samples": measuring.samples, "temperature": measuring.temperature, "options_by": measuring.options_by}
-    given_options |= {"engine": measuring.engine}
-    settings = replace(measure, **{name: value for name, value in given_options.items() if value is not None})
+    given = {name: getattr(measuring, name) for name in ("samples", "temperature", "options_by", "engine")}
+    settings = replace(measure, **{name: value for name, value in given.items() if value is not None})
     if measuring.budget is not None and measuring.samples is None and settings.decoding == "greedy":
         settings = replace(settings, samples=0)  # the time is for items, by which a greedy answer is judged
-    if not 0.01 <= settings.temperature <= 100:
-        got = f"{settings.temperature:g}"
-        raise InputError("--temperature from 0.01 to 100", got, "For deterministic answers use --greedy.")
-    if not settings.samples and settings.decoding == "sampled":
-        remedy = "Leave --sampled out, or raise --samples."
-        raise InputError("--sampled with at least one sample", "--samples 0", remedy)
     config = RunConfig(rows.config, measure=settings)
     if paths:
         config = replace(config, model=ModelConfig(paths[0], measuring.adapter))
@@ -147,15 +129,9 @@ def prepare(
     notes: Sequence[Observation] = ()
     if rows.probe is None:
         rows, settings = settle_room(learners, rows, settings, measuring, room)
-        grader_of_all, grader_by_task = parse_graders(measuring.grader)
-        earlier_graders = graders or {}
-        if not set(rows.corpus.tasks) <= set(earlier_graders):
-            tasks_with_named_grader = (
-                rows.corpus.tasks if grader_of_all is not None else {**earlier_graders, **grader_by_task}
-            )
-            rows, notes = with_first_answers(
-                rows, learners[0], settings, tasks_with_named_grader=tasks_with_named_grader, say=say
-            )
+        grader_of_all, grader_by_task = parse_graders(measuring.grader, rows.corpus.tasks)
+        named = grader_by_task if grader_of_all is None else rows.corpus.tasks
+        rows, notes = with_first_answers(rows, learners[0], settings, tasks_with_named_grader=named, say=say)
         settings = _drop_unreadable_gold(settings, rows.corpus)
         _say_options(rows.corpus, settings)
         config = replace(config, corpus=rows.config, measure=settings)
@@ -163,16 +139,9 @@ def prepare(
         config = replace(config, model=ModelConfig(learners[0].name))
     form_text = learners[0].form.describe(example.prompt for example in rows.corpus)
     say(f"prompts: {form_text}")
-    manifest_settings = _settings_for_manifest(rows, settings, measuring, form_text, learners[0].engine_name)
-    return PreparedModels(
-        config,
-        rows.corpus,
-        learners,
-        manifest_settings,
-        rows.probe is None,
-        tuple(notes),
-        measuring.budget is not None,
-    )
+    noted = _list_settings(rows, settings, measuring, form_text, learners[0].engine_name)
+    nested = measuring.budget is not None
+    return PreparedModels(config, rows.corpus, learners, noted, rows.probe is None, tuple(notes), nested)
 
 
 def settle_room(
@@ -185,7 +154,7 @@ def settle_room(
     """Return the rows whose prompts leave room, and the length of completions: as asked, as known, or as the models need."""
     corpus, notes = keep_fitting_corpus(learners, rows.corpus, settings, measuring.max_new_tokens)
     for note in notes:
-        say(one_line(f"warning: {note}"))
+        say(f"warning: {note}")
     if measuring.max_new_tokens is not None:
         tokens, continued, reason = measuring.max_new_tokens, 0, "as asked"
     elif known_room is not None:
@@ -209,13 +178,7 @@ def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
     if not tasks:
         remedy = "Add a column `options`, choose the grader (--grader TASK=choice), or leave --options-by out."
         raise InputError("a task with options and the grader choice, for --options-by likelihood", "none", remedy)
-    written_tasks = sorted(set(corpus.tasks) - set(tasks))
-    others_note = (
-        f"; {join_some(written_tasks)} {'are' if len(written_tasks) > 1 else 'is'} answered in writing"
-        if written_tasks
-        else ""
-    )
-    say(one_line(f"options: the answer to {join_some(tasks)} is the option with the highest log-probability{others_note}"))
+    say(f"options: the answer to {join_some(tasks)} is the option with the highest log-probability")
 
 
 def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
@@ -228,15 +191,13 @@ def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConf
     for name, task in corpus.tasks.items():
         if name not in exact_tasks and task.kind == "verifiable":
             tasks_by_grader[task.grader.partition("?")[0]].append(name)
-    reason = "; ".join(
-        f"not for {join_some(tasks)}: {grader} accepts several strings" for grader, tasks in tasks_by_grader.items()
-    )
+    reasons = [f"not for {join_some(tasks)}: {grader} accepts several strings" for grader, tasks in tasks_by_grader.items()]
+    reason = f" ({'; '.join(reasons)})" if reasons else ""
     if exact_tasks:
         names = join_some(sorted(exact_tasks))
-        text = f"scoring the answers of {names} in one forward pass, without generating"
-        say(one_line(f"gold answers: {text}{f' ({reason})' if reason else ''}"))
+        say(f"gold answers: scoring the answers of {names} in one forward pass, without generating{reason}")
         return measure
-    say(one_line(f"gold answers: not scored ({reason})"))
+    say(f"gold answers: not scored{reason}")
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
@@ -264,19 +225,19 @@ def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[L
     return learners
 
 
-def _settings_for_manifest(
+def _list_settings(
     rows: Graded, settings: MeasureConfig, measuring: Measuring, form_text: str, engine_name: str | None
 ) -> dict[str, Any]:
-    """Return the measurement settings to record in the manifest; options that had no effect are left out."""
+    """Return the settings of measuring that are noted; options that had no effect are left out."""
     graded = rows.probe is None
-    graders = ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None
-    data_settings = {
+    names = [name for name in (NOTED_SETTINGS if graded else ("items",)) if name != "temperature" or settings.samples]
+    noted = {
         "corpus": rows.config.train,
         "held-out rows": rows.config.eval,
-        "grader": graders,
+        "grader": ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None,
         "probe": rows.probe,
-    }
-    model_settings = {
+        **{name: getattr(settings, name) for name in names},
+        "options_by": settings.options_by if graded and settings.options_by != "writing" else None,
         "prompts": form_text,
         "system message": measuring.system,
         "template": measuring.form.list_arguments() or None,
@@ -284,13 +245,7 @@ def _settings_for_manifest(
         "batch size": measuring.batch_size,
         "engine": engine_name,
     }
-    names = [name for name in (NOTED_SETTINGS if graded else ("items",)) if name != "temperature" or settings.samples]
-    measure_settings = {name: to_data(getattr(settings, name)) for name in names}
-    if graded and settings.options_by != "writing":
-        measure_settings["options_by"] = settings.options_by
-    return {
-        name: value for name, value in {**data_settings, **measure_settings, **model_settings}.items() if value is not None
-    }
+    return {name: value for name, value in noted.items() if value is not None}
 
 
 def read_former_likelihood(ready: PreparedModels, results: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
@@ -338,7 +293,7 @@ def note_measured(
         )
     notes = [*list_notes(results, ready.corpus, longest_completion), *notes]
     for note in notes:
-        say(one_line(f"{note.severity}: {note.message}. {note.remedy}".strip()))
+        say(f"{note.severity}: {note.message}. {note.remedy}".strip())
     return [*ready.notes, *notes]
 
 
@@ -349,8 +304,6 @@ def measure_checkpoint(
     *,
     evidence: Sequence[str] = (GOLD_PROBE,),
     rows: Graded | None = None,
-    graders: Mapping[str, str] | None = None,
-    samples: int | None = None,
     fresh: str | None = None,
     start: str | None = None,
     with_notes: bool = True,
@@ -363,8 +316,6 @@ def measure_checkpoint(
         folder: where it is kept; None keeps nothing.
         evidence: probes that are wanted beside the default ones.
         rows: those to measure on, where they are read already.
-        graders: of their tasks, where they stay whatever the first answers look like.
-        samples: of each item, where nobody asked for a number.
         fresh: rows that nobody trained on, for the probe familiarity.
         start: the model that training began with, for the same probe.
         with_notes: whether tasks of which nothing was right, and other remarks, are told.
@@ -372,15 +323,11 @@ def measure_checkpoint(
     Raises:
         InputError: as `prepare` does, or for a folder in which something of a run stands already.
     """
-    if folder is not None and folder.exists():
-        run = RunFolder(folder)
-        names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
-        was_stopped = not run.notes.is_file() and names <= {".lock", settings_file(run).name, run.manifest.name, "measure"}
-        if names and not was_stopped:
-            raise InputError("a new or empty folder", "a folder with files", "Choose another --folder.", file=folder)
+    run = None if folder is None else RunFolder(folder)
+    if run is not None and (run.notes.is_file() or not run.manifest.is_file()):
+        check_own_folder(run.path)  # one in which a measuring was stopped is taken
     rows = read_rows(measuring) if rows is None else rows
     settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
-    settings = settings if samples is None else replace(settings, samples=samples)
     if fresh is not None:
         from mixwright.measure.probes.familiarity import read_fresh
 
@@ -389,37 +336,33 @@ def measure_checkpoint(
     probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
     start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
     settings = replace(settings, probes=probes, decoding=measuring.decoding)
-    ready = prepare((model,), measuring, rows, settings, graders=graders)
-    ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget, [0])
-    if start_learner is not None:
-        _refuse_same_weights(start_learner, ready.learners[0])
+    ready = prepare((model,), measuring, rows, settings)
+    ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget)
     result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
     notes = note_measured(ready, {"before": result}, measuring) if with_notes else []
-    if folder is not None:
-        _keep_measuring(RunFolder(folder), ready, result, notes)
+    if run is not None:
+        tables = dict.fromkeys((base_name(ready.config.model.path), "before"), result)
+        with run.lock():
+            write_measured(run, ready, ready.settings, tables, notes)
     return ready, result
 
 
-def _refuse_same_weights(start: Learner, learner: Learner) -> None:
-    """Raises InputError where the starting model is the one that is measured."""
-    from mixwright.learner.generation import fingerprint_weights
-
-    if fingerprint_weights(start.model) == fingerprint_weights(learner.model):
-        remedy = "Name the checkpoint from before training, or leave --start out."
-        raise InputError("another model than the measured one, for --start", start.name, remedy)
-
-
-def _keep_measuring(folder: RunFolder, ready: PreparedModels, result: MeasureResult, notes: Sequence[Observation]) -> None:
-    """Write what a run keeps of measuring one base: corpus, tables, completions, settings and manifest."""
-    config, settings, seeds = ready.config, ready.manifest_settings, {"measuring": ready.config.seed}
-    name = base_name(config.model.path)
-    with folder.lock():
-        write_settings(config, folder, ("corpus", "measure", "seed"))
-        write_manifest(folder, ready.corpus, config.corpus, config.model.path, settings=settings, seeds=seeds)
-        for table in {name, "before"}:
-            write_measurements(folder.measurements(table), result.measurements)
-            result.answers.write(folder.answers(table))
-        write_notes(folder, notes)  # last: who was stopped before goes on
+def write_measured(
+    folder: RunFolder,
+    ready: PreparedModels,
+    settings: Mapping[str, Any],
+    tables: Mapping[str, MeasureResult],
+    notes: Sequence[Observation],
+) -> None:
+    """Write what is kept of measuring into a locked folder: settings, manifest, tables, answers and notes."""
+    config = ready.config
+    inputs = digests_of(ready.corpus, config.corpus)
+    write_manifest(folder, inputs, config.model.path, settings=settings, seeds={"measuring": config.seed})
+    write_settings(config, folder, ("corpus", "measure", "seed"))
+    for name, result in tables.items():
+        result.answers.write(folder.answers(name))
+        write_measurements(folder.measurements(name), result.measurements)
+    write_notes(folder, notes)  # last: who was stopped before goes on
 
 
 def comparing_command(model: str, held_out: str | None, after: str = "YOUR_MODEL") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.mine.choosing import resample_by_weight
 from mixwright.plan.mix import Mix, MixPart, part_name
 from mixwright.records import Objective, Plan, Stage
-from mixwright.run.folder import write_json
+from mixwright.run.folder import check_own_folder, write_json
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import Pool, corpus_pool
 from mixwright.verbs import output
@@ -95,16 +96,11 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
         InputError: an unknown format, rows that it does not take, or a folder with something else in it.
     """
     name, marker = resolve_format(name), folder / MIX_FILE
-    if folder.exists() and not marker.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        remedy = "Name another one: --export-to."
-        raise InputError("a new folder, or one with an earlier export", "other files", remedy, file=folder)
+    check_own_folder(folder, MIX_FILE, option="--export-to")
     shutil.rmtree(folder, ignore_errors=True)
     try:
         written_notes = create("exports", name).write(mix, folder)
-        shares = [
-            {"task": cell_part.task, "level": cell_part.level, "share": cell_part.share, "rows": len(cell_part.rows)}
-            for cell_part in mix.parts
-        ]
+        shares = [{"task": one.task, "level": one.level, "share": one.share, "rows": len(one.rows)} for one in mix.parts]
         write_json(marker, {"format": name, "shares": shares, "notes": list(mix.notes)})
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -141,35 +137,28 @@ def build_mix(
     train = apply_prompt_form(corpus.training(stage.rehearse), text_handling.form)
     pool = corpus_pool(train)
     options = {name: values for name, values in stage.options.items() if name.split(".")[0] not in GUARDS}
-    unguarded_stage = replace(
-        stage, gates=(), controllers=(), monitors=(), options=options
-    )  # these hold rows back to watch them
-    engine = Engine(replace(plan, stages=(unguarded_stage,)), pool, seed=seed)
+    unguarded = replace(stage, gates=(), controllers=(), monitors=(), options=options)  # these hold rows back to watch them
+    engine = Engine(replace(plan, stages=(unguarded,)), pool, seed=seed)
     drawn_rows = np.asarray(engine.draw(SIMULATED_DRAWS), dtype=np.int64)
-    shares = _cell_shares(unguarded_stage, pool, engine.wanted_shares(), drawn_rows)
+    shares = _cell_shares(unguarded, pool, engine.wanted_shares(), drawn_rows)
     rng, mix_parts = np.random.default_rng(seed), []
     for number in np.flatnonzero(shares):
         cell, rows = pool.cells[number], np.flatnonzero(pool.cell_of == number)
         share = float(shares[number])
-        mix_parts.append(
-            MixPart(
-                part_name(len(mix_parts) + 1, cell.task, cell.level), cell.task, cell.level, share, rng.permutation(rows)
-            )
-        )
+        name = part_name(len(mix_parts) + 1, cell.task, cell.level)
+        mix_parts.append(MixPart(name, cell.task, cell.level, share, rng.permutation(rows)))
     order = drawn_rows[: min(stage.steps * batch, SIMULATED_DRAWS)]
-    is_grpo = stage.objective == "grpo"
-    return Mix(
-        stage.objective,
-        train,
-        tuple(mix_parts),
-        order,
-        batch,
-        stage.steps,
-        (*_describe_mix(plan, pool, shares, order, batch), *_describe_template(text_handling.form)),
-        num_generations=num_generations if is_grpo else None,
-        max_completion_tokens=text_handling.max_completion_tokens if is_grpo else None,
-        bos_eos_text=text_handling.bos_eos_text,
-    )
+    notes = (*_describe_mix(plan, pool, shares, order, batch), *_describe_template(text_handling.form))
+    options = _mix_options(stage.objective, num_generations, text_handling)
+    return Mix(stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes, **options)
+
+
+def _mix_options(objective: str, num_generations: int | None, text_handling: TextHandling) -> dict[str, Any]:
+    """Return the fields of a mix that a trainer takes into its settings; those of rollouts for GRPO alone."""
+    found: dict[str, Any] = {"bos_eos_text": text_handling.bos_eos_text}
+    if objective == "grpo":
+        found |= {"num_generations": num_generations, "max_completion_tokens": text_handling.max_completion_tokens}
+    return found
 
 
 def _describe_template(form: PromptForm) -> tuple[str, ...]:
@@ -197,7 +186,11 @@ def _cell_shares(
     task_of = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
     totals = np.bincount(task_of, counts)
     weights = np.array([task_shares[task] for task in pool.tasks])
-    shares = weights[task_of] * counts / np.maximum(totals[task_of], 1)
+    return _round_shares(weights[task_of] * counts / np.maximum(totals[task_of], 1))
+
+
+def _round_shares(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Round shares to millionths that sum to 1: some trainers refuse others."""
     shares = np.round(shares / shares.sum(), 6)
     shares[int(shares.argmax())] += 1 - shares.sum()
     return np.round(shares, 6)
@@ -211,11 +204,8 @@ def _describe_mix(
     counts = np.bincount(pool.cell_of, minlength=len(pool.cells))
     notes = [f"Plan of planner {plan.planner}: {stage.objective}, {stage.steps} steps of {batch} draws."]
     if np.abs(shares - counts / counts.sum()).max() < 1e-4:
-        few_note = (
-            f"; its {ordered_rows:,} draws take {distinct_rows:,} of {len(pool.ids):,} rows"
-            if distinct_rows < len(pool.ids)
-            else ""
-        )
+        few_note = f"; its {ordered_rows:,} draws take {distinct_rows:,} of {len(pool.ids):,} rows"
+        few_note = few_note if distinct_rows < len(pool.ids) else ""
         notes.append(f"The plan keeps uniform sampling: every training row is equally likely to be drawn{few_note}.")
     if stage.selector not in ("uniform", "equal_levels"):
         notes.append(
@@ -266,17 +256,15 @@ def build_mined_mix(
         raise InputError("mined rows", "none", "Mine again.", file=table)
     rows = apply_prompt_form(rows, text_handling.form)
     weight_by_id = (
-        {} if rows_are_made else dict(zip(mined_table["id"].to_pylist(), mined_table["weight"].to_pylist(), strict=True))
+        {} if rows_are_made else dict(zip(*mined_table.select(["id", "weight"]).to_pydict().values(), strict=True))
     )
     weights = np.array([weight_by_id.get(name, 1.0) for name in rows.table["id"].to_pylist()])
     tasks = np.array(rows.table["task"].to_pylist(), dtype=object)
     rng, mix_parts, rows_in_order = np.random.default_rng(seed), [], []
     names, counts = np.unique(tasks.astype(str), return_counts=True)
-    shares = np.round(counts / counts.sum(), 6)
-    shares[int(shares.argmax())] += 1 - shares.sum()  # some trainers refuse shares that do not sum to 1
-    for number, (task, share) in enumerate(zip(names.tolist(), shares.tolist(), strict=True), 1):
+    for number, (task, share) in enumerate(zip(names.tolist(), _round_shares(counts).tolist(), strict=True), 1):
         task_rows = rng.permutation(np.flatnonzero(tasks == task))
-        mix_parts.append(MixPart(part_name(number, task, None), task, None, round(share, 6), task_rows))
+        mix_parts.append(MixPart(part_name(number, task, None), task, None, share, task_rows))
         rows_in_order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
     are_pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
     row_order = rng.permutation(np.concatenate(rows_in_order))
@@ -284,16 +272,6 @@ def build_mined_mix(
     if np.ptp(weights) > 0:
         notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
     mix_objective: Objective = "dpo" if are_pairs and rows_are_made else objective
-    is_grpo = mix_objective == "grpo"
-    return Mix(
-        mix_objective,
-        rows,
-        tuple(mix_parts),
-        row_order,
-        batch,
-        -(-len(row_order) // batch),
-        tuple(notes),
-        num_generations=num_generations if is_grpo else None,
-        max_completion_tokens=text_handling.max_completion_tokens if is_grpo else None,
-        bos_eos_text=text_handling.bos_eos_text,
-    )
+    options = _mix_options(mix_objective, num_generations, text_handling)
+    steps = -(-len(row_order) // batch)
+    return Mix(mix_objective, rows, tuple(mix_parts), row_order, batch, steps, tuple(notes), **options)

@@ -91,29 +91,16 @@ class Gating:
             return items
         return items_to_measure(len(protected_cells), margin=self.margin_share)
 
-    def check(self, *, compares: bool, general: bool) -> None:
-        """Raise InputError for options that say nothing without others, or contradict each other.
-
-        Args:
-            compares: two checkpoints are compared; else a run folder is judged.
-            general: they are asked general requests, which are always asked in interim analyses.
-        """
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other, and names that nobody knows. Raises InputError."""
         for name in self.protect_behaviour:
             if name not in BEHAVIOURS:
                 raise unknown_name("behaviour (--protect-behaviour)", name, BEHAVIOURS)
-        if self.max_items is not None and not self.until_decided and not general:
-            raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
-        if self.margin is not None:
-            if not 0 < self.margin < 100:
-                raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
-            if self.each:
-                remedy = "Leave one out: --margin is about the average, --each about every task and level."
-                raise InputError("--margin or --each", "both", remedy)
-        remedy = "Name both checkpoints, or leave it out."
-        if self.beside is not None and not compares:
-            raise InputError("BEFORE AFTER with --beside", "no AFTER", remedy)
-        if self.until_decided and not compares:
-            raise InputError("BEFORE AFTER with --until-decided", "no AFTER", remedy)
+        if self.margin is not None and not 0 < self.margin < 100:
+            raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
+        if self.margin is not None and self.each:
+            remedy = "Leave one out: --margin is about the average, --each about every task and level."
+            raise InputError("--margin or --each", "both", remedy)
 
 
 GATING = Gating()

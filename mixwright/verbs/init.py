@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from mixwright.errors import InputError
+from mixwright.run.folder import check_own_folder
 from mixwright.verbs import output
 
 EXAMPLE = Path(__file__).parent.parent / "example"
@@ -29,8 +29,7 @@ def init(folder: Annotated[Path, typer.Argument()] = Path("example")) -> list[Pa
     Raises:
         InputError: the folder holds something.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError("a new or empty folder", "something else", "Name another.", file=folder)
+    check_own_folder(folder, option="folder")
     folder.mkdir(parents=True, exist_ok=True)
     return [Path(shutil.copy(source, folder / source.name)) for source in sorted(EXAMPLE.iterdir())]
 

@@ -15,12 +15,12 @@ from mixwright.records import Interval
 from mixwright.verdict.page.text import format_interval, format_signed
 
 LAB_PACKAGE = "mixwright_lab"
+NOT_RUN = {"word": "not run"}
+"""Result of a finding that was not run at scale laptop."""
 SUPPORTING_WORDS = ("reproduced", "in part")
 """Words of a contrast that a plug-in may rest on."""
-UNDECIDED_WORD = "inconclusive"
-"""Word of a contrast that too few seeds, or too wide an interval, left open."""
 TURNED_PREFIX = "-"
-"""Before the name of a contrast: read the other way round, for a plug-in that stands on its right."""
+"""Before the name of a contrast in which the plug-in is what is subtracted: it rests on a refuted one."""
 
 
 def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
@@ -32,21 +32,15 @@ def describe_support(entry: Entry, lab: Path | None = None) -> list[str]:
     """
     if lab is None:
         spec = importlib.util.find_spec(LAB_PACKAGE)  # of a name without dots it imports nothing
-        lab_folders = spec.submodule_search_locations if spec else None
-        lab = Path(next(iter(lab_folders))) if lab_folders else None
-    if lab is None:
-        return []
-    if entry.kind == "findings":
-        if not (lab / "findings" / f"{entry.name}.py").is_file():
+        if spec is None or not spec.submodule_search_locations:
             return []
-        result = _read_kept_result(entry.name, lab)
-        return [f"Result: {result if isinstance(result, str) else one_line(str(result.get('word')))[:40]}."]
-    sentences = []
-    for name in listing("findings"):
-        contrasts = read_features(lab / "findings" / f"{name}.py").get(f"{entry.kind}/{entry.name}")
-        if contrasts is not None:
-            sentences.append(_summarise_contrasts(name, contrasts, lab))
-    return sentences
+        lab = Path(spec.submodule_search_locations[0])
+    if entry.kind == "findings":
+        is_ours = (lab / "findings" / f"{entry.name}.py").is_file()
+        return [f"Result: {_read_kept_result(entry.name, lab)['word']}."] if is_ours else []
+    features = {name: read_features(lab / "findings" / f"{name}.py") for name in listing("findings")}
+    feature = f"{entry.kind}/{entry.name}"
+    return [_summarise_contrasts(name, found[feature], lab) for name, found in features.items() if feature in found]
 
 
 def find_word(finding: str) -> str:
@@ -59,95 +53,48 @@ def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
     contrast, which may judge another plug-in.
     """
     result = _read_kept_result(name, lab)
-    if isinstance(result, str):
-        return f"Rests on the finding {name}: {result}; so the laboratory does not support it."
+    if result is NOT_RUN:
+        return f"Rests on the finding {name}: not run; so the laboratory does not support it."
     if not contrasts:
         return f"Was run in the finding {name}, where no contrast judges it."
-    contrast_by_name = {
-        contrast_data.get("name"): contrast_data
-        for contrast_data in result.get("contrasts", ())
-        if isinstance(contrast_data, dict)
-    }
-    contrast_texts, words = [], []
+    kept = {contrast["name"]: contrast for contrast in result["contrasts"]}
+    texts, words, is_supported = list[str](), set[str](), False
     for contrast_name in contrasts:
-        contrast, is_turned = contrast_name.removeprefix(TURNED_PREFIX), contrast_name.startswith(TURNED_PREFIX)
-        word, text = _read_contrast(contrast_by_name.get(contrast), turned=is_turned)
-        contrast_texts.append(f"{one_line(contrast)[:200]}{' (turned round)' if is_turned else ''}: {text}")
-        words.append(word)
-    doubt = "the laboratory does not support it"
-    if UNDECIDED_WORD in words:
-        doubt = "the laboratory cannot tell whether it helps, and has not shown that it does not"
-    ending = "" if set(words) & set(SUPPORTING_WORDS) else f"; so {doubt}"
-    return f"Rests on the finding {name}: {'; '.join(contrast_texts)}{ending}."
+        is_turned, plain_name = contrast_name.startswith(TURNED_PREFIX), contrast_name.removeprefix(TURNED_PREFIX)
+        word = kept.get(plain_name, NOT_RUN)["word"]
+        figure = _format_figure(kept[plain_name]) if plain_name in kept else ""
+        texts.append(f"{one_line(plain_name)}{' (subtracts it)' if is_turned else ''}: {word}{figure}")
+        words.add(word)
+        is_supported |= word == "refuted" if is_turned else word in SUPPORTING_WORDS
+    doubt = "; so the laboratory does not support it"
+    if "inconclusive" in words:
+        doubt = "; so the laboratory cannot tell whether it helps, and has not shown that it does not"
+    return f"Rests on the finding {name}: {'; '.join(texts)}{'' if is_supported else doubt}."
 
 
-def _read_contrast(contrast: Mapping[str, Any] | None, *, turned: bool) -> tuple[str, str]:
-    """The word of a contrast, and the same with its mean and interval; turned round, what was subtracted is ahead."""
-    if contrast is None:
-        return "not run", "not run"
-    try:
-        value, low, high, min_size = (float(contrast[field]) for field in ("value", "low", "high", "least"))
-        word, unit, noise = str(contrast["word"]), one_line(str(contrast["unit"]))[:40], float(contrast.get("noise") or 0.0)
-    except (KeyError, TypeError, ValueError):
-        return "not run", "not run"
-    if turned:
-        value, low, high = -value, -high, -low
-        word = turned_word(word, value, low, high, max(min_size, noise))
-    is_share = unit == "points"
-    interval, shown_unit = Interval(value, low, high, 2), "share" if is_share else unit
-    size_text = f"{format_signed(value, shown_unit)} {format_interval(interval, shown_unit)}"
-    return word, f"{one_line(word)[:40]}, {size_text.replace(' [', f' {unit} [', 1)}"
-
-
-def turned_word(word: str, value: float, low: float, high: float, min_size: float) -> str:
-    """The word of the same contrast the other way round, by the laboratory's rule.
-
-    Args:
-        word: the kept word; one that is inconclusive stays so, since too few seeds decide nothing in either direction.
-        value: the mean turned round.
-        low: lower end of its interval.
-        high: upper end of it.
-        min_size: size that was asked for, and that of the noise.
-    """
-    if word == UNDECIDED_WORD:
-        return word
-    if low > 0 and value >= min_size:
-        return "reproduced"
-    if high < 0:
-        return "refuted"
-    if high < min_size:
-        return "not reproduced"
-    return "in part" if low > 0 else UNDECIDED_WORD
+def _format_figure(contrast: Mapping[str, Any]) -> str:
+    """The mean of a contrast and its interval, behind a comma."""
+    unit = str(contrast["unit"])
+    interval, shown_unit = (
+        Interval(contrast["value"], contrast["low"], contrast["high"], 2),
+        "share" if unit == "points" else unit,
+    )
+    return f", {format_signed(interval.value, shown_unit)} {unit} {format_interval(interval, shown_unit)}"
 
 
 def read_features(source: Path) -> dict[str, tuple[str, ...]]:
     """The literal `FEATURES` of the finding in that file: plug-in -> contrasts; empty where there is none."""
-    try:
-        tree = ast.parse(source.read_bytes())
-    except (OSError, SyntaxError, ValueError):
-        return {}
-    for node in (
-        statement for class_node in tree.body if isinstance(class_node, ast.ClassDef) for statement in class_node.body
-    ):
-        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
-            continue
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        if any(isinstance(target, ast.Name) and target.id == "FEATURES" for target in targets):
-            try:
-                return {str(name): tuple(map(str, contrasts)) for name, contrasts in ast.literal_eval(node.value).items()}
-            except (ValueError, TypeError, AttributeError):
-                return {}
+    tree = ast.parse(source.read_bytes() if source.is_file() else "")
+    statements = [statement for node in tree.body if isinstance(node, ast.ClassDef) for statement in node.body]
+    for node in statements:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.Name) and target.id == "FEATURES":
+            return ast.literal_eval(node.value)  # type: ignore[union-attr] - an assignment
     return {}
 
 
-def _read_kept_result(name: str, lab: Path) -> dict[str, Any] | str:
-    """The kept result at scale laptop, or what to say where there is none."""
-    try:
-        result: Any = json.loads((lab / "results" / "findings" / f"{name}.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return "not run"
-    except (OSError, ValueError, RecursionError):
-        return "its result cannot be read"
-    if not isinstance(result, dict) or result.get("scale") != "laptop":
-        return "not run"
-    return result
+def _read_kept_result(name: str, lab: Path) -> dict[str, Any]:
+    """The kept result at scale laptop, or `NOT_RUN`."""
+    path = lab / "results" / "findings" / f"{name}.json"
+    result = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return result if result.get("scale") == "laptop" else NOT_RUN

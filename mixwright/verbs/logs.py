@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,7 +30,7 @@ from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.run.manifest import file_digest, note_run, settings_file
+from mixwright.run.manifest import file_digest, settings_file, write_manifest
 from mixwright.verbs.comparison_folder import check_folder, clear
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring, parse_graders
@@ -76,9 +75,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
     found = judge_logs(*logs, _metrics_of(measuring, logs), margin)
     if not found.judged:
-        seen = "; ".join(
-            f"{one.task}: {one.message}" for one in found.caveats if one.prevents_pass or len(found.caveats) == 1
-        )
+        seen = "; ".join(f"{one.task}: {one.message}" for one in found.caveats)
         remedy = "Evaluate both models in the same way, on the same items."
         if not set(logs[0].tasks) & set(logs[1].tasks):
             names = [join_some(sorted(log.tasks)) for log in logs]
@@ -90,8 +87,10 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     if measuring.decoding == "sampled" and not found.sampled:
         raise InputError("logs of sampled answers with --sampled", "one answer to each item", "Leave --sampled out.")
     graders = {task.name: find_grader(task) for task in found.judged}
-    for line in (*_describe_tasks(found, graders), *(f"{one.task}: {one.message}" for one in found.caveats)):
-        _tell(line)
+    for task in found.judged:
+        _tell(_describe_task(task, graders[task.name]))
+    for one in found.caveats:
+        _tell(f"{one.task}: {one.message}")
     _write(folder, logs, found, graders)
 
 
@@ -137,7 +136,6 @@ def _tell(line: str) -> None:
 def check_log_options(measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options that mean nothing where nothing is measured."""
     given = [name for name in measuring.given_options() if name not in ("--grader", "--greedy/--sampled")]
-    given += ["--eval"] if measuring.held_out is not None else []
     taken = {"--until-decided": gating.until_decided, "--beside": gating.beside}
     given += [name for name, value in taken.items() if value]
     if given:
@@ -149,20 +147,18 @@ def _metrics_of(measuring: Measuring, logs: Sequence[EvaluationLog]) -> Mapping[
     """Task -> the metric that the user named. Raises InputError for a task or a metric that no log has."""
     known = {name: log.tasks[name].metrics for log in logs for name in log.tasks}
     metric_of_all, metric_by_task = parse_graders(measuring.grader, known)
-    for task in metric_by_task:
+    for task, metric in metric_by_task.items():
         if task not in known:
             raise unknown_name("task of the logs (--grader)", task, known)
-    chosen = dict.fromkeys(known, metric_of_all) if metric_of_all is not None else {}
-    chosen |= metric_by_task
-    for task, metric in metric_by_task.items():
         if not any(metric in log.tasks[task].metrics for log in logs if task in log.tasks):
             raise unknown_name(f"metric of task {task} (--grader)", metric, known[task])
-    return chosen
+    return (dict.fromkeys(known, metric_of_all) if metric_of_all is not None else {}) | metric_by_task
 
 
 def _check_protected(found: Comparison, names: Sequence[str]) -> None:
     """Raises InputError for a protected name that nothing can be said of: a slip of the pen must not open the gate."""
-    measured = {name for task in (*found.judged, *found.judged_before_alone) for name in _names_of(task)}
+    tasks = (*found.judged, *found.judged_before_alone)
+    measured = {name for task in tasks for name in (task.name, *(cell_key(task.name, one.level) for one in task.items))}
     for name in names:
         if name in measured:
             continue
@@ -172,14 +168,6 @@ def _check_protected(found: Comparison, names: Sequence[str]) -> None:
             remedy = "Leave it out of --protect, or name another metric: --grader TASK=METRIC."
             raise InputError("tasks that both logs can be judged on, with --protect", got, remedy)
         raise unknown_name("task or TASK@LEVEL of the logs (--protect)", name, measured)
-
-
-def _names_of(task: JudgedTask) -> Iterable[str]:
-    return {task.name, *(cell_key(task.name, item.level) for item in task.items)}
-
-
-def _describe_tasks(found: Comparison, graders: Mapping[str, FoundGrader | str]) -> list[str]:
-    return [_describe_task(task, graders[task.name]) for task in found.judged]
 
 
 def _describe_task(task: JudgedTask, grader: FoundGrader | str) -> str:
@@ -202,19 +190,15 @@ def _write(
 ) -> None:
     """Write manifest, both tables, the completions and the notes; nothing of an earlier comparison stays."""
     decoding = "sampled" if found.sampled else "greedy"
+    found_graders = {name: grader for name, grader in graders.items() if isinstance(grader, FoundGrader)}
     sides: list[Answers] = []
     for side, log in enumerate(logs):
-        of_tasks: list[Answers] = []
-        for task in found.judged:
-            grader = graders[task.name]
-            of_tasks.append(answers_of(task, side, decoding, grader if isinstance(grader, FoundGrader) else None, log.form))
-        alone = found.judged_before_alone if side == 0 else ()
-        first, *others = [*of_tasks, *(answers_of(task, 0, decoding, None, log.form) for task in alone)]
+        tasks = (*found.judged, *(found.judged_before_alone if side == 0 else ()))
+        first, *others = [answers_of(task, side, decoding, found_graders.get(task.name), log.form) for task in tasks]
         sides.append(first.followed_by(*others))
     left_out = sorted({one.task for one in found.caveats if one.prevents_pass})
-    reasons = dict.fromkeys(one.reason for one in found.caveats if one.prevents_pass)
-    reason = ", or ".join(reasons)
-    largest = max(len(list(items)) for task in found.judged for items in _cells_of(task))
+    reason = ", or ".join(dict.fromkeys(one.reason for one in found.caveats if one.prevents_pass))
+    largest = max(max(Counter(item.level for item in task.items).values()) for task in found.judged)
     settings = {
         "checkpoint after": logs[1].source,
         # `log before` tells the page that these are logs (`verdict/rules/next_steps.py`)
@@ -232,17 +216,12 @@ def _write(
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
         settings_file(folder).unlink(missing_ok=True)  # of an earlier comparison of checkpoints
-        note_run(folder, inputs, logs[0].source, settings=settings, seeds={})
+        write_manifest(folder, inputs, logs[0].source, settings=settings, seeds={})
         for when, answers in zip(SIDES, sides, strict=True):
             answers.write(folder.answers(when))
             write_measurements(folder.measurements(when), measure_answers(answers))
         listed = _list_notes(logs, found, graders)
         write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
-
-
-def _cells_of(task: JudgedTask) -> Iterable[Iterable[object]]:
-    ordered = sorted(task.items, key=lambda item: (item.level is not None, item.level or 0.0))
-    return [list(items) for _, items in itertools.groupby(ordered, key=lambda item: item.level)]
 
 
 def _list_notes(
@@ -261,14 +240,14 @@ def _list_notes(
         count, names = sum(len(task.items) for task in tasks), join_some([task.name for task in tasks])
         only, kind = (tasks[0].name, "task") if len(tasks) == 1 else (None, "tasks")
         yield Observation(CHECK, only, "info", count, count, f"{kind} {names}: {count:,} items, {words}", "")
-    drawn = [task.name for task in found.judged if any(log.tasks[task.name].sampled is False for log in logs)]
-    if drawn and found.sampled:
-        message = f"answers of {join_some(drawn)} are greedy, and those of other tasks are sampled"
-        yield Observation(CHECK, None, "info", len(drawn), len(found.judged), message, "")
-    unknown = [task.name for task in found.judged if any(log.tasks[task.name].sampled is None for log in logs)]
-    if unknown and not found.sampled:
-        message = f"the logs do not say how answers of {join_some(unknown)} were decoded; they are read as greedy ones"
-        yield Observation(CHECK, None, "info", len(unknown), len(found.judged), message, "")
+    decodings = {task.name: {log.tasks[task.name].sampled for log in logs} for task in found.judged}
+    kind = False if found.sampled else None
+    unlike = [name for name, told in decodings.items() if kind in told]
+    if unlike:
+        message = f"the logs do not say how answers of {join_some(unlike)} were decoded; they are read as greedy ones"
+        if found.sampled:
+            message = f"answers of {join_some(unlike)} are greedy, and those of other tasks are sampled"
+        yield Observation(CHECK, None, "info", len(unlike), len(found.judged), message, "")
     uneven = [task.name for task in found.judged if len({len(one) for item in task.items for one in item.answers}) > 1]
     if uneven:
         message = f"items of {join_some(uneven)} have different numbers of answers; each item counts once"

@@ -99,9 +99,10 @@ def measure(
         measuring = with_suite(checkpoint, measuring, draw_items(seed=suite_seed))
     if rows is None and isinstance(checkpoint, str):
         measuring.measures_checkpoint(checkpoint)
-    graders = None if rows is None else rows.config.graders
+    if rows is not None:  # their graders stay, whatever the first answers look like
+        measuring = replace(measuring, grader=[f"{task}={grader}" for task, grader in rows.config.graders.items()])
     given = {"fresh": fresh, "start": start, "with_notes": kind != "suite"}
-    return list(measure_checkpoint(checkpoint, measuring, folder, rows=rows, graders=graders, **given)[1].measurements)
+    return list(measure_checkpoint(checkpoint, measuring, folder, rows=rows, **given)[1].measurements)
 
 
 def show(

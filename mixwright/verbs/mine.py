@@ -22,8 +22,8 @@ from mixwright.plan.mix import completion_like_prompt
 from mixwright.records import MiningSummary, Objective, TrialResult, Verdict, messages, plain
 from mixwright.run import pipeline
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_json, write_json, write_text
-from mixwright.run.manifest import write_manifest
+from mixwright.run.folder import RunFolder, check_own_folder, read_json, write_json, write_text
+from mixwright.run.manifest import digests_of, write_manifest
 from mixwright.run.opening import open_with_workers
 from mixwright.run.progress import describe_work
 from mixwright.trial.selection import format_selection
@@ -104,8 +104,8 @@ def mine(
     make_miner(miner, options_of(settings.mine, miner, keep))
     if export is not None:
         resolve_format(export)
-    elif export_to is not None and export_to.exists() and not (export_to / MINED_FILE).is_file():
-        raise InputError("a new folder for --export-to", "a folder with other files", "Name another.", file=export_to)
+    elif export_to is not None:
+        check_own_folder(export_to, MINED_FILE, option="--export-to")
     if tried and miner == REHEARSAL_MINER:
         remedy = "Run `mixwright run`: it compares training with and without replay."
         raise InputError("--try with a miner of training rows", miner, remedy)
@@ -113,7 +113,7 @@ def mine(
         settings = replace(settings, trial=replace(settings.trial, data=miner))
     with open_with_workers(settings, run, relative_to=relative_to, for_trial=tried) as (workers, checked_run):
         if tried:  # before mining, which may take hours: measuring may refuse the model
-            pipeline.audit_and_measure(checked_run, workers, say=output.say_line)
+            pipeline.audit_and_measure(checked_run, workers, say=output.say)
         else:
             output.say_notes(checked_run.corpus.notes)
         path = mine_in_run(checked_run, workers, miner, keep=keep, say=output.say, take_over=tried)
@@ -124,7 +124,7 @@ def mine(
     lines = [*wrap(f"{summary.rows:,}{of_rows} {summary.kind}: {path} ({summary.price})."), ""]
     lines += table(("task", "training rows", "mined rows"), rows, more="in the table")
     for note in summary.notes:
-        output.say(one_line(f"mine: {note}"))
+        output.say(f"mine: {note}")
     if export is not None:
         lines.append(_export_mix(checked_run, path, export, export_to))
     elif export_to is not None:
@@ -138,7 +138,7 @@ def mine(
     if not tried:
         return Mined(path, (*lines, f"Next: compare with as many random rows:  {output.command_line('--try')}"), run)
     # the other stages, with a trial of the mined rows against all and as many random ones
-    verdict = pipeline.run(settings, run, relative_to=relative_to, say=output.say_line, deadline=deadline)
+    verdict = pipeline.run(settings, run, relative_to=relative_to, say=output.say, deadline=deadline)
     lines += [one_line(line) for line in format_selection(read_json(run.result, TrialResult))]
     return Mined(path, tuple(lines), run, verdict)
 
@@ -158,7 +158,7 @@ def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None
     objective, text_handling = cast("Objective", train.objective), read_text_handling(run.config.model, train.max_new_tokens)
     mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
     for line in write_mix(mix, export, export_folder):
-        output.say(one_line(f"  {line}"))
+        output.say(f"  {line}")
     return f"Export: {export_folder} ({export})"
 
 
@@ -183,8 +183,7 @@ def _mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str
     if requests is None:
         raise InputError("--replay FILE, with requests such as users send", "nothing", "Name the file.")
     folder = export_to or Path("rehearsal")
-    if folder.exists() and not (folder / "manifest.json").is_file() and any(folder.iterdir()):
-        raise InputError("a new folder for --export-to", "a folder with other files", "Name another.", file=folder)
+    check_own_folder(folder, "manifest.json", option="--export-to")
     rows = direct.read_rows(measuring, ungraded=True, rehearse=requests, tell=describe_work)
     rehearsal = rehearsal_rows(rows.all_rows or rows.corpus, lambda: direct.load_models((model,), measuring)[0])
     if not rehearsal.rows:
@@ -192,7 +191,7 @@ def _mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str
         remedy = "Give other requests, or more of them."
         raise InputError("requests that the model answers completely", reason, remedy, file=requests)
     for note in rehearsal.notes:
-        output.say(one_line(note))
+        output.say(note)
     lines = [
         {"id": row.id, "task": row.task, "prompt": messages(row.prompt), "completion": completion_like_prompt(row)}
         | {"provenance": row.extra["provenance"]}
@@ -201,7 +200,7 @@ def _mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str
     path = folder / "rehearsal.jsonl"
     write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
     settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
-    write_manifest(RunFolder(folder), rows.corpus, rows.config, model, settings=settings, seeds={})
+    write_manifest(RunFolder(folder), digests_of(rows.corpus, rows.config), model, settings=settings, seeds={})
     counts = Counter(row.task for row in rehearsal.rows)
     report = [*wrap(f"{path}: {len(rehearsal.rows):,} rows to replay, answered by {model}."), ""]
     report += table(("task", "rows"), counts.most_common()[::-1])

@@ -20,6 +20,7 @@ from mixwright.verbs.budget import Budget, as_budget, start_budget
 if TYPE_CHECKING:
     from mixwright.learner.prompt_form import PromptForm
     from mixwright.trial.deadline import Deadline
+    from mixwright.verbs.planned import Planning
 
 IN_MEMORY = CorpusConfig("rows in memory")
 """Stands in settings for rows that were read already."""
@@ -90,6 +91,20 @@ class Measuring:
     train: str | None = None
     """Training rows: the argument TRAIN of `plan` and `mine`, not an option."""
 
+    def __post_init__(self) -> None:
+        """Refuse options that contradict each other. Raises InputError."""
+        if self.temperature is not None and not 0.01 <= self.temperature <= 100:
+            got, remedy = f"{self.temperature:g}", "For deterministic answers use --greedy."
+            raise InputError("--temperature from 0.01 to 100", got, remedy)
+        if self.greedy is False and self.samples == 0:
+            remedy = "Leave --sampled out, or raise --samples."
+            raise InputError("--sampled with at least one sample", "--samples 0", remedy)
+        if self.chat_template is False and (self.system is not None or self.template):
+            got, remedy = "--no-chat-template", "Leave one of the two out."
+            raise InputError("--system or --template with the chat template", got, remedy)
+        if self.budget is not None and self.items is not None:
+            raise InputError("--items or --budget", "both", "Leave one out: a budget chooses the items.")
+
     @property
     def decoding(self) -> Literal["greedy", "sampled"]:
         """Decoding with which the model will be used."""
@@ -103,11 +118,8 @@ class Measuring:
         return PromptForm(self.chat_template, self.system, parse_arguments(self.template or ()))
 
     def given_options(self) -> list[str]:
-        """Return the given options other than --eval, as they are typed."""
-        names = {"greedy": "greedy/--sampled"}
-        known = ("held_out", "train")
-        fields = [f.name for f in dataclasses.fields(self) if f.name not in known and getattr(self, f.name) is not None]
-        return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
+        """Return the given options, as they are typed."""
+        return given_flags(dataclasses.replace(self, train=None))
 
     def measures_checkpoint(self, source: str, usage: str = "plan MODEL") -> bool:
         """Tell whether `source` is a checkpoint that is measured on rows named here; else it is a RUN.YAML.
@@ -124,7 +136,6 @@ class Measuring:
             raise InputError("MODEL, then rows", f"rows first, {source}", f"Write: mixwright {usage} {source}")
         is_settings_file, rows = is_settings(source), self.train or self.held_out
         if rows is not None:
-            self.check_budget()
             if is_settings_file:
                 got = f"the file {source}, and {rows}"
                 raise InputError("RUN.YAML alone, or MODEL with rows", got, "Leave one of the two out.")
@@ -140,8 +151,7 @@ class Measuring:
         if server := next(filter(is_server, sources), None):
             remedy = "`measure` and `verdict` take servers."
             raise InputError("a checkpoint on this machine or from the hub", f"a server, {server}", remedy)
-        given = {"--served-model": self.served_model, "--parallel": self.parallel}
-        if names := [name for name, value in given.items() if value is not None]:
+        if names := [name for name in self.given_options() if name in ("--served-model", "--parallel")]:
             raise InputError(f"{', '.join(names)} with a server, http://HOST/v1", "no server", "Leave them out.")
 
     def check_no_engine(self, instead: str) -> None:
@@ -149,15 +159,17 @@ class Measuring:
         if self.engine is not None:
             raise InputError("--engine with a checkpoint to measure", instead, "Leave it out.")
 
-    def check_budget(self) -> None:
-        """Raises InputError where a number of items was asked for beside the time that is to decide it."""
-        if self.budget is not None and self.items is not None:
-            raise InputError("--items or --budget", "both", "Leave one out: a budget chooses the items.")
-
     def check_no_measuring_options(self) -> None:
         """Raise InputError if an option was given that only means something for a checkpoint."""
-        if given_names := [*(["--eval"] if self.held_out is not None else []), *self.given_options()]:
-            raise InputError(f"a checkpoint with {', '.join(given_names)}", "none", "Name one, or set this in RUN.YAML.")
+        if names := self.given_options():
+            raise InputError(f"a checkpoint with {', '.join(names)}", "none", "Name one, or set this in RUN.YAML.")
+
+
+def given_flags(record: Measuring | Placing | Planning) -> list[str]:
+    """Return the options of a record that differ from their defaults, as they are typed."""
+    names = {"held_out": "eval", "greedy": "greedy/--sampled"}
+    fields = [field.name for field in dataclasses.fields(record) if getattr(record, field.name) not in (field.default, [])]
+    return [f"--{names.get(name, name).replace('_', '-')}" for name in fields]
 
 
 def is_settings(source: str) -> bool:
@@ -217,7 +229,7 @@ class Placing:
 
     def check_not_given(self) -> None:
         """Raises InputError where a checkpoint is worked on in this process."""
-        if any(value is not None for value in (self.cluster, self.gpus_per_worker)):
+        if given_flags(dataclasses.replace(self, engine=None)):
             remedy = "Leave it out, or work on a RUN.YAML."
             raise InputError("RUN.YAML with --cluster and --gpus-per-worker", "a checkpoint", remedy)
 

@@ -56,16 +56,11 @@ def out(text: str) -> None:
 
 
 def say(text: str) -> None:
-    """Write progress, a note or a warning to stderr; `--quiet` drops all but warnings."""
+    """Write progress, a note or a warning to stderr, on one line; `--quiet` drops all but warnings."""
     if is_quiet() and not text.startswith("warning"):
         return
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(one_line(text) + "\n")
     sys.stderr.flush()
-
-
-def say_line(text: str) -> None:
-    """Write a line in which text from data may be."""
-    say(one_line(text))
 
 
 def exit_code_of(observations: Iterable[Observation], fail_on: str) -> int:
@@ -76,7 +71,7 @@ def exit_code_of(observations: Iterable[Observation], fail_on: str) -> int:
 def say_notes(notes: Iterable[str]) -> None:
     """Say how the columns of a corpus were read."""
     for note in notes:
-        say(one_line(f"corpus: {note}"))
+        say(f"corpus: {note}")
 
 
 def out_json(data: Any) -> None:

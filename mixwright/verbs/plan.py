@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -16,7 +16,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.graded import read_graded
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, infer_objective
-from mixwright.errors import InputError, one_line
+from mixwright.errors import InputError
 from mixwright.learner.prompt_form import plain_marks
 from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
@@ -35,9 +35,6 @@ from mixwright.verbs.options import MEASURING, Folder, Measuring, Placing, open_
 from mixwright.verbs.planned import PLANNING, Planning, PlanReport, loss_token_shares, planned_lines
 from mixwright.verbs.replaying import plan_training
 from mixwright.verdict.page.text import format_count
-
-if TYPE_CHECKING:
-    from mixwright.learner.learner import Learner
 
 PLAN_FILE = Path("plan.yaml")
 """File of a checkpoint's plan on a terminal, without `--output`."""
@@ -94,10 +91,8 @@ def plan(
                 got = "--folder, --only-replay or --minutes"
                 raise InputError("--output FILE with --eval, --objective, --planner or --keep", got, "Leave them out.")
             return _plan_checkpoint(source, measuring, planning, output_file, export, export_to)
-    options_by_name = {**asdict(planning), "output": output_file}
-    if given_options := [name for name, value in options_by_name.items() if value not in (None, (), [], False)]:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given_options)
-        raise InputError(f"MODEL TRAIN with {flags}", "RUN.YAML", "Set this in it.")
+    if given := [*options.given_flags(planning), *(["--output"] if output_file else [])]:
+        raise InputError(f"MODEL TRAIN with {', '.join(given)}", "RUN.YAML", "Set this in it.")
     settings, run, relative_to = open_settings(source, folder, Placing(engine=measuring.engine))
     return _plan_folder(settings, run, relative_to, export, export_to, dry_run=dry_run)
 
@@ -172,11 +167,7 @@ def _plan_checkpoint(
     is_piped = output_file is None and not sys.stdout.isatty()
     plan_file = output_file or PLAN_FILE
     if not is_piped and plan_file.exists():
-        try:
-            read_yaml(plan_file, Plan)
-        except InputError as error:
-            got = f"{plan_file}, which is something else"
-            raise InputError("a new file, or a plan, for --output", got, "Choose another.") from error
+        read_yaml(plan_file, Plan)  # anything else is not written over
     config, corpus, plan, text_handling, loss_shares = _measure_and_plan(model, measuring, planning)
     lines = planned_lines(plan, corpus, config.train.prompts, loss_shares)
     if not is_piped:
@@ -210,12 +201,11 @@ def _measure_and_plan(
     train_options = {"objective": objective, "steps": planning.steps, "prompts": planning.batch}
     train = replace(TrainConfig(), **{name: value for name, value in train_options.items() if value is not None})
     config = RunConfig(CorpusConfig("none"), plan=PlanConfig(planning.planner), train=train)
-    given_options = {"keep": list(planning.keep) or None, "share": planning.share}
-    if plan_options := {name: value for name, value in given_options.items() if value is not None}:
-        if config.planner != "rehearsal":
-            asked = " and ".join(f"--{name}" for name in plan_options)
-            raise InputError(f"{asked} for SFT or DPO", f"the planner {config.planner}", "Leave it out.")
-        config = replace(config, plan=replace(config.plan, options=plan_options))
+    if (planning.keep or planning.share is not None) and config.planner != "rehearsal":
+        raise InputError("SFT or DPO for --keep and --share", f"the planner {config.planner}", "Leave them out.")
+    given = {"keep": list(planning.keep) or None, "share": planning.share}
+    plan_options = {name: value for name, value in given.items() if value is not None}
+    config = replace(config, plan=replace(config.plan, options=plan_options))
     if objective not in NEEDED_COLUMNS:
         raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
     check_planner(config.planner, objective)
@@ -234,37 +224,30 @@ def _measure_and_plan(
     measurements: Sequence[Measurement] = ()
     ready_learner, max_completion_tokens = None, measuring.max_new_tokens
     if rows.probe is None:
-        samples = None if "competence" in evidence else 0
-        ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows, samples=samples)
-        learner, measurements, max_completion_tokens = (
-            ready.learners[0],
-            result.measurements,
-            ready.config.measure.longest_completion,
-        )
-        config, ready_learner = replace(ready.config, plan=config.plan, train=config.train), learner
+        if measuring.samples is None and "competence" not in evidence:
+            measuring = replace(measuring, samples=0)
+        ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows)
+        learner = ready_learner = ready.learners[0]
+        measurements, max_completion_tokens = result.measurements, ready.config.measure.longest_completion
+        config = replace(ready.config, plan=config.plan, train=config.train)
     else:
         output.say("measure: skipped, because no answer can be graded; the plan is made from the rows alone")
-        learner = _load_tokenizer(model, measuring)
+        check_training_packages()
+        from mixwright.learner.load import load_without_weights
+
+        learner = load_without_weights(model, form=measuring.form)
     if len(requests := corpus.select(split=REHEARSE_SPLIT)):
         if unanswered := requests.table["target"].null_count:
             output.say(f"replay: the model answers {format_count(unanswered, 'request')} without a completion")
         limit = time_left(measuring.budget)
         rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load_models((model,), measuring)[0], seconds_left=limit)
         for note in rehearsal.notes:
-            output.say(one_line(f"replay: {note}"))
+            output.say(f"replay: {note}")
         corpus = corpus.with_rehearsal(rehearsal.rows)
     plan = make_plan(config.plan, config.train, corpus, measurements)
     loss_shares = loss_token_shares(plan, corpus, config.train, learner) if objective == "sft" else {}
     text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
     return config, corpus, plan, text_handling, loss_shares
-
-
-def _load_tokenizer(model: str, measuring: Measuring) -> Learner:
-    """Load the tokenizer without weights. Raises InputError without the packages of the extra `train`."""
-    check_training_packages()
-    from mixwright.learner.load import load_without_weights
-
-    return load_without_weights(model, form=measuring.form)
 
 
 def _plan_folder(
@@ -303,14 +286,8 @@ def _export(
 ) -> str:
     """Write a plan in a trainer's format; returns a line on the folder."""
     train = config.train
-    mix = build_mix(
-        plan,
-        corpus,
-        batch=train.prompts,
-        num_generations=train.generations,
-        seed=config.seed,
-        text_handling=text_handling,
-    )
+    settings = {"batch": train.prompts, "num_generations": train.generations, "seed": config.seed}
+    mix = build_mix(plan, corpus, **settings, text_handling=text_handling)
     for line in write_mix(mix, export, export_folder):
-        output.say(one_line(line))
+        output.say(line)
     return f"Export: {export_folder}"

@@ -16,10 +16,11 @@ from mixwright.audit.learnt import CHECKS, Labelled, count_facts, observe_learnt
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.corpus.columns import ROLE_BY_SHAREGPT_NAME
-from mixwright.corpus.reading import RowLocation, messages_in, read_rows
+from mixwright.corpus.reading import messages_in, read_rows
 from mixwright.corpus.tool_messages import tools_of
 from mixwright.errors import InputError, missing_extra
-from mixwright.records import Example, Observation, list_messages
+from mixwright.plan.mix import as_chat
+from mixwright.records import Example, Observation
 from mixwright.run.folder import check_regular, write_text
 from mixwright.tool_calls import RESULT_ROLES, read_tools, structure, write_as_text
 from mixwright.verbs import output
@@ -175,11 +176,14 @@ def read_as_trl(source: str, columns: Mapping[str, str], kind: Any = None) -> It
     if form is not None and not columns:
         for row, location in read_rows(source, "train"):
             if not form <= row.keys():
-                raise location.error(
-                    f"columns {', '.join(sorted(form))} as in the first row", ", ".join(map(str, row)), "Add them."
-                )
+                expected = f"columns {', '.join(sorted(form))} as in the first row"
+                raise location.error(expected, ", ".join(map(str, row)), "Add them.")
             own = {name: row[name] for name in (*form, "tools") if name in row}
-            yield own if kind is None else _as_axolotl(row, own, kind), _name_task(row, location), str(location)
+            yield (
+                own if kind is None else _as_axolotl(row, own, kind),
+                str(row.get("task") or location.task or "all"),
+                str(location),
+            )
         return
     for row in read_corpus(CorpusConfig(source, eval_share=0.0, columns=dict(columns))):
         if row.target or not row.prompt:
@@ -240,24 +244,12 @@ def _as_axolotl(row: Mapping[str, Any], own: dict[str, Any], kind: Any) -> dict[
     return own | {"messages": [{**turn, "role": role} for turn, role in zip(renamed, roles, strict=True)]}
 
 
-def _name_task(row: Mapping[str, Any], location: RowLocation) -> str:
-    return str(row.get("task") or location.task or "all")
-
-
 def _as_pair(row: Example) -> dict[str, Any]:
-    return _write_pair(row) | tools_of(row)
-
-
-def _write_pair(row: Example) -> dict[str, Any]:
     if not row.prompt:
-        return {"text": row.target or row.answer or ""}
+        return {"text": row.target or row.answer or ""} | tools_of(row)
     if isinstance(row.prompt, str) and isinstance(row.target, str):
-        return {"prompt": row.prompt, "completion": row.target}
-    return {"prompt": _as_turns(row.prompt, "user"), "completion": _as_turns(row.target or "", "assistant")}
-
-
-def _as_turns(text: Any, role: str) -> list[dict[str, Any]]:
-    return [{"role": role, "content": text}] if isinstance(text, str) else list_messages(text)
+        return {"prompt": row.prompt, "completion": row.target} | tools_of(row)
+    return {"prompt": as_chat(row.prompt), "completion": as_chat(row.target or "", "assistant")} | tools_of(row)
 
 
 def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:
@@ -269,10 +261,10 @@ def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:
     check_regular(path)
     try:
         given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError("a YAML file of TRL or Axolotl", str(error)[:120], "Correct it.", file=path) from None
+    except (ValueError, yaml.YAMLError) as error:
+        given = str(error)[:120]
     if not isinstance(given, dict):
-        raise InputError("a YAML file of TRL or Axolotl", type(given).__name__, "Correct it.", file=path)
+        raise InputError("a YAML file of TRL or Axolotl", str(given), "Correct it.", file=path)
     if "base_model" not in given:
         return {str(name): value for name, value in given.items()}, given.get("attn_implementation")
     settings: dict[str, Any] = {"max_length": given.get("sequence_len", 512), "packing": bool(given.get("sample_packing"))}

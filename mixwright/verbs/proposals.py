@@ -1,49 +1,79 @@
-"""Settings that fit the examples: objective, graders, arms and sizes, each with the reason that its comment gives."""
+"""Writer of `mixwright run --init`: a run.yaml that fits the examples, with the comment of each setting and the reason."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+import os
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from mixwright import config as settings
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.config import WarmupConfig as Warmup
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.columns import NAMES, recognise_columns
-from mixwright.corpus.proposed_graders import ProposedGrader, proposed_graders
+from mixwright.corpus.proposed_graders import proposed_graders
 from mixwright.corpus.reading import read_rows
 from mixwright.corpus.rows import pc
-from mixwright.errors import InputError, join_some
+from mixwright.errors import InputError, join_some, one_line
 from mixwright.learner.bases import TINY_PREFIX
-from mixwright.learner.sources import count_parameters, is_gguf
+from mixwright.learner.sources import is_gguf
 from mixwright.measure.first_answers import read_first_answers
-from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, find_room, keep_fitting_corpus, room_for
+from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, find_room, keep_fitting_corpus
 from mixwright.measure.stage import longest_answer
+from mixwright.run.folder import write_text, yaml_text
+from mixwright.verbs.budget import Budget
 from mixwright.verbs.output import say
+from mixwright.verbs.texts import read_fields
+from mixwright.verdict.page.text import format_count
 
+PLACEHOLDER = "train.jsonl"
+COMMENT_WIDTH = 110
+TINY_ONLY_SETTINGS = ("width", "depth", "heads", "vocabulary", "bases", "warmup")
+"""Settings of a tiny model, left out for a checkpoint."""
 UNKNOWN_COLUMN = "???"
 """Placeholder for a column that the user has to name."""
 PROMPT_COLUMNS = ("prompt", "messages", "text", "chosen")
 """Columns of which one must be present."""
-OBJECTIVES = ("grpo", "sft", "dpo")
+ANSWER_COLUMNS = ("rejected", "answer", "target")
+"""Other columns that are named to the user."""
+OBJECTIVE_REASONS = {
+    "dpo": "the rows are pairs of chosen and rejected",
+    "grpo": "the rows are prompts with answers that can be graded",
+    "sft": "the rows have completions or end with the assistant's turn",
+}
+UNGRADED_REASON = (
+    "Some tasks have no grader, so no loss can be seen in them. The plan keeps the shares of your rows, and trains like "
+    "uniform. To change that, name tasks to keep (plan.options: {keep: [...]}) or rows to replay (corpus.rehearse), and add "
+    "the arm steered."
+)
+ONE_TASK_REASON = (
+    "There is only one task, so there is nothing to weigh: the trial compares training with not training. To change that, "
+    "add a task column, or rows of what the model can already do (corpus.rehearse)."
+)
 HELD_OUT_ITEMS, MIN_CELL_ITEMS, MAX_CELL_ITEMS = 200, 16, 100
 """Held-out items over all cells; fewest and most of one cell."""
 LONG_COMPLETION_TOKENS = 64
 """Completion length, in tokens, from which fewer items and samples are measured."""
 MAX_PASSES = {"grpo": 4, "sft": 2, "dpo": 1}
 """Objective -> most passes over the training rows."""
-STEP_LIMITS = {"grpo": (10, 60), "sft": (10, 200), "dpo": (10, 100)}
+MIN_STEPS, MAX_STEPS = 10, {"grpo": 60, "sft": 200, "dpo": 100}
+PROMPTS_PER_STEP = {"grpo": 8, "sft": 16, "dpo": 8}
 LEARNING_RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
 """TRL's own learning rates, for checkpoints."""
 LORA_REASON = "LoRA needs a tenth of the memory and ten times the learning rate; null trains all weights."
 LORA_RANK, LORA_RATE_FACTOR = 16, 10
 """LoRA rank for checkpoints, and the factor on the learning rate of all weights that TRL's documentation recommends."""
-LARGE_MODEL_PARAMETERS = 50_000_000
-"""Parameters from which GRPO trains an adapter if there is no accelerator; SFT and DPO always do."""
 TINY_LEARNING_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
 TINY_COMPLETION_TOKENS = 64
 """Longest completion of a tiny model, tokens: it cannot work anything out at length."""
+WARMUP = Warmup(steps=300)
+"""Warm-up of a tiny model: enough to learn short answers, so that there is something to measure."""
 BATCH_CHARACTERS = 8192
 """Characters of text in a batch of a tiny model on a CPU, about."""
 
@@ -72,95 +102,68 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
     Raises:
         InputError: rows that cannot be read or trained on, or an objective that they do not allow.
     """
-    if objective is not None and objective not in OBJECTIVES:
-        raise InputError(f"--objective {', '.join(OBJECTIVES)}", repr(objective), "Correct it.")
-    corpus_config, columns = CorpusConfig(train, held_out), list[str]()
+    data, columns = CorpusConfig(train, held_out), list[str]()
     if Path(train).is_file():
         row, _ = next(read_rows(train, "train"))
         columns = [str(name) for name in row] if isinstance(row, dict) else []
     recognised = recognise_columns(columns)
-    taken_columns = [
-        f"{ours} from {recognised[ours]!r}"
-        for ours in (*PROMPT_COLUMNS, "rejected", "answer", "target")
-        if ours in recognised
-    ]
+    taken = [f"{ours} from {recognised[ours]!r}" for ours in (*PROMPT_COLUMNS, *ANSWER_COLUMNS) if ours in recognised]
     if columns and not any(ours in recognised for ours in PROMPT_COLUMNS):
-        corpus_config = replace(corpus_config, columns={"prompt": UNKNOWN_COLUMN, **recognised})
+        data = replace(data, columns={"prompt": UNKNOWN_COLUMN, **recognised})
         note = f"Columns found: {', '.join(columns)}. "
         note += f"In corpus.columns, replace {UNKNOWN_COLUMN} with the column that has the prompt. "
-        if not taken_columns:
-            note += "No answer column was recognized; add it: {answer: COLUMN}. "
-        return Proposal(
-            RunConfig(corpus_config),
-            [note + _format_list("Used", taken_columns) + f"Mixwright's names: {', '.join(NAMES)}."],
-        )
-    corpus_as_read = read_corpus(corpus_config)
-    graders = proposed_graders(corpus_as_read)
-    grader_by_task = {task: proposed.grader for task, proposed in graders.items() if proposed.grader is not None}
-    corpus = (
-        read_corpus(replace(corpus_config, graders=grader_by_task)) if grader_by_task else corpus_as_read
-    )  # so completions become answers
-    chosen_objective, reason = _choose_objective(
-        corpus, graders, objective, answered=_holds_answers_alone(recognised, corpus)
-    )
-    model_notes, grader_reasons, room = list[str](), dict[str, str](), None
-    if chosen_objective != "dpo" and grader_by_task and model:
-        corpus, model_notes, grader_reasons, room = _try_model(
-            model, corpus, [task for task in graders if task not in grader_by_task]
-        )
-        grader_by_task = {task: corpus.tasks[task].grader for task in grader_by_task}
-    graders_in_use = grader_by_task if chosen_objective != "dpo" else {}
-    config, comments = _choose_sizes(
-        replace(corpus_config, graders=graders_in_use),
-        ModelConfig(model) if model else ModelConfig(),
-        corpus if graders_in_use else corpus_as_read,
-        chosen_objective,
-        set(graders) - set(graders_in_use),
-        room,
-    )
+        note += f"Used: {', '.join(taken) or 'none; name that of the answers, too'}. Mixwright's names: {', '.join(NAMES)}."
+        return Proposal(RunConfig(data, ModelConfig(warmup=WARMUP)), [note])
+    corpus_as_read = corpus = read_corpus(data)
+    proposed = proposed_graders(corpus)
+    graders = {task: one.grader for task, one in proposed.items() if one.grader is not None}
+    if graders:  # so completions become answers
+        corpus = read_corpus(replace(data, graders=graders))
+    ungraded = [task for task in proposed if task not in graders]
+    chosen, reason = _choose_objective(corpus, ungraded, objective, answered=_holds_answers_alone(recognised, corpus))
+    notes, reasons, room = list[str](), {task: f"{task}: {one.why}." for task, one in list(proposed.items())[:8]}, None
+    if chosen == "dpo":
+        graders, ungraded, corpus = {}, list(proposed), corpus_as_read
+    elif graders and model and (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
+        corpus, notes, reasons_of_model, room = _try_model(model, corpus, ungraded)
+        reasons |= {task: text for task, text in reasons_of_model.items() if task in reasons}
+        graders = {task: corpus.tasks[task].grader for task in graders}
+    corpus = corpus if graders else corpus_as_read
+    data = replace(data, graders=graders)
+    config, comments = _choose_sizes(data, ModelConfig(model) if model else ModelConfig(), corpus, chosen, ungraded, room)
     counts = join_some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
-    tasks = f"{len(corpus.tasks)} {'task' if len(corpus.tasks) == 1 else 'tasks'}"
-    rows = [f"Found {len(corpus)} examples of {tasks}: {counts}. {_format_list('Columns', taken_columns)}".strip()]
-    notes = [*rows, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}", *model_notes]
+    found = f"Found {len(corpus)} examples of {format_count(len(corpus.tasks), 'task')}: {counts}."
+    found += f" Columns: {', '.join(taken)}." if taken else ""
     comments["train.objective"] = reason
-    if len(corpus.notes):
-        comments["corpus.columns"] = " ".join(f"{note.rstrip('.')}." for note in corpus.notes)
-    comments["corpus.graders"] = " ".join(
-        grader_reasons.get(task, f"{task}: {g.why}.") for task, g in list(graders.items())[:8]
+    comments["corpus.columns"] = " ".join(f"{note.rstrip('.')}." for note in corpus.notes)
+    comments["corpus.graders"] = " ".join(reasons.values())
+    return Proposal(
+        config, [found, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}", *notes], comments
     )
-    return Proposal(config, notes, comments)
 
 
 def _try_model(
     model: str, corpus: Corpus, ungraded: Sequence[str]
 ) -> tuple[Corpus, list[str], dict[str, str], CompletionLimit | None]:
     """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
-    if not (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
-        return corpus, [], {}, None
     try:
         from mixwright.learner.load import load_learner
         from mixwright.measure.kept_answers import KeepingLearner
 
         lines: list[str] = []
         say(f"model: loading {model}; its first completions show how long answers are and which graders fit")
-        measure = replace(MeasureConfig(), items=MAX_CELL_ITEMS)
+        measure = MeasureConfig(items=MAX_CELL_ITEMS)
         learner = KeepingLearner(load_learner(model), None)
         fitting_corpus, notes = keep_fitting_corpus([learner], corpus, measure)
         room = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
         measure = replace(measure, max_new_tokens=room.tokens, continued_tokens=room.continued)
-        first_answers = read_first_answers(
-            learner, fitting_corpus, measure, tasks_with_named_grader=ungraded, say=lines.append
-        )
+        answers = read_first_answers(learner, fitting_corpus, measure, tasks_with_named_grader=ungraded, say=lines.append)
     except (ImportError, InputError):  # no torch here, or a model that the run will refuse
         return corpus, [], {}, None
     refusal_note = "".join(f" {note}: the run will refuse these rows." for note in notes)
     room = replace(room, why=f"{room.why[:1].upper()}{room.why[1:]}.{refusal_note}")
-    reasons = {answer.task: f"{answer.task}: {answer.reason}." for answer in first_answers}
-    return corpus.with_graders({answer.task: answer.grader for answer in first_answers}), lines, reasons, room
-
-
-def _format_list(title: str, texts: Sequence[str]) -> str:
-    return f"{title}: {', '.join(texts)}. " if texts else ""
+    reasons = {answer.task: f"{answer.task}: {answer.reason}." for answer in answers}
+    return corpus.with_graders({answer.task: answer.grader for answer in answers}), lines, reasons, room
 
 
 def _holds_answers_alone(recognised: Mapping[str, str], corpus: Corpus) -> bool:
@@ -172,52 +175,34 @@ def _holds_answers_alone(recognised: Mapping[str, str], corpus: Corpus) -> bool:
     return recognised != {} or not corpus.table["answer"].null_count  # generated items have answers
 
 
-def _choose_objective(
-    corpus: Corpus, graders: Mapping[str, ProposedGrader], requested: str | None, *, answered: bool
-) -> tuple[str, str]:
+def _choose_objective(corpus: Corpus, ungraded: Sequence[str], asked: str | None, *, answered: bool) -> tuple[str, str]:
     """The objective, and why in one sentence; `answered`: the rows hold bare answers and no completions.
 
     Raises InputError where the rows do not allow it, or any.
     """
     train = corpus.select(split="train").table
     train = train if len(train) else corpus.table
-    missing_counts = {name: train[name].null_count for name in ("answer", "target", "chosen", "rejected")}
-    ungraded = [task for task, proposed in graders.items() if proposed.grader is None]
-    pairless_text = f"{missing_counts['chosen']:,} of {len(train):,} rows are not pairs of chosen and rejected"
-    judgeless_text = f"no grader fits {join_some([repr(task) for task in ungraded])}"
-    completionless_text = f"{missing_counts['target']:,} of {len(train):,} rows have no completion"
-    if 0 < missing_counts["target"] < len(train):
+    unpaired, incomplete = train["chosen"].null_count, train["target"].null_count
+    lacks = {
+        "dpo": f"{unpaired:,} of {len(train):,} rows are not pairs of chosen and rejected" if unpaired else "",
+        "grpo": f"no grader fits {join_some([repr(task) for task in ungraded])}" if ungraded else "",
+        "sft": f"{incomplete:,} of {len(train):,} rows have no completion" if incomplete else "",
+    }
+    if 0 < incomplete < len(train):
         places = train.filter(pc.is_null(train["target"]))["source"].to_pylist()
-        completionless_text += f" ({join_some(places)}): remove them, or end chats with the assistant's turn"
-    lack_by_objective = {
-        "dpo": pairless_text if missing_counts["chosen"] else "",
-        "grpo": judgeless_text if ungraded else "",
-        "sft": completionless_text if missing_counts["target"] else "",
-    }
-    reason_by_objective = {
-        "dpo": "the rows are pairs of chosen and rejected",
-        "grpo": "the rows are prompts with answers that can be graded",
-        "sft": "the rows have completions or end with the assistant's turn"
-        + (f", and {judgeless_text}" if ungraded else ""),
-    }
+        lacks["sft"] += f" ({join_some(places)}): remove them, or end chats with the assistant's turn"
+    if asked is not None and asked not in lacks:
+        raise InputError(f"--objective {', '.join(lacks)}", repr(asked), "Correct it.")
     order = ("dpo", "grpo", "sft") if answered else ("dpo", "sft", "grpo")
-    possible_objectives = [name for name in order if not lack_by_objective[name]]
-    chosen_objective = requested or next(iter(possible_objectives), None)
-    if chosen_objective is None or chosen_objective not in possible_objectives:
-        got = lack_by_objective[chosen_objective] if chosen_objective else "; ".join(lack_by_objective.values())
-        remedy = (
-            f"Use --objective {' or '.join(possible_objectives)}."
-            if possible_objectives
-            else "Add answers, completions or pairs."
-        )
-        raise InputError(f"rows for {chosen_objective or 'an objective: pairs, answers or completions'}", got, remedy)
-    other_objectives = [name for name in possible_objectives if name != chosen_objective]
-    others_note = f" (also possible with --objective: {', '.join(other_objectives)})" if other_objectives else ""
-    return (
-        chosen_objective,
-        f"{chosen_objective}, because "
-        f"{reason_by_objective[chosen_objective] if not requested else 'you asked for it'}{others_note}.",
-    )
+    possible = [name for name in order if not lacks[name]]
+    if not possible or (asked and lacks[asked]):
+        remedy = f"Use --objective {' or '.join(possible)}." if possible else "Add answers, completions or pairs."
+        got = lacks[asked] if asked else "; ".join(lacks.values())
+        raise InputError(f"rows for {asked or 'an objective: pairs, answers or completions'}", got, remedy)
+    chosen = asked or possible[0]
+    others = ", ".join(name for name in possible if name != chosen)
+    why = "you asked for it" if asked else OBJECTIVE_REASONS[chosen]
+    return chosen, f"{chosen}, because {why}{f' (also possible with --objective: {others})' if others else ''}."
 
 
 def _choose_sizes(
@@ -225,103 +210,64 @@ def _choose_sizes(
     model: ModelConfig,
     corpus: Corpus,
     objective: str,
-    ungraded: set[str],
-    room: CompletionLimit | None = None,
+    ungraded: Sequence[str],
+    room: CompletionLimit | None,
 ) -> tuple[RunConfig, dict[str, str]]:
     """Return settings with sizes that fit these rows and the length of the model's answers, and the reasons."""
-    train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
-    row_count, cells = len(train), held_out.cells() or corpus.cells()
+    row_count, cells = len(corpus.select(split="train")), corpus.select(split="eval").cells() or corpus.cells()
     is_tiny, measures_success = model.path == TINY_PREFIX, len(ungraded) < len(corpus.tasks)
-    completion_tokens, room_reason = MeasureConfig().max_new_tokens, ""
-    if measures_success:
-        completion_tokens, room_reason = _choose_room(model.path, corpus) if room is None else (room.tokens, room.why)
-    min_steps, max_steps = STEP_LIMITS[objective]
-    mean_characters = _mean_characters(corpus)
-    prompts_per_step = {"grpo": 8, "sft": 16, "dpo": 8}[objective]
-    prompts_per_step = max(4, min(prompts_per_step, BATCH_CHARACTERS // mean_characters)) if is_tiny else prompts_per_step
-    max_steps = (
-        max_steps // 2 if is_tiny and completion_tokens >= LONG_COMPLETION_TOKENS else max_steps
-    )  # a CPU, long answers
-    steps = max(min_steps, min(max_steps, math.ceil(MAX_PASSES[objective] * row_count / prompts_per_step)))
-    held_out_items = HELD_OUT_ITEMS // 2 if completion_tokens >= LONG_COMPLETION_TOKENS else HELD_OUT_ITEMS
-    items_per_cell = max(MIN_CELL_ITEMS, min(MAX_CELL_ITEMS, math.ceil(held_out_items / max(len(cells), 1))))
+    tokens, continued, room_reason = MeasureConfig().max_new_tokens, 0, ""
+    if measures_success and room is not None:
+        tokens, continued, room_reason = room.tokens, room.continued, room.why
+    elif measures_success:
+        tokens, room_reason = _choose_room(corpus, is_tiny=is_tiny)
+    is_long, mean_characters = tokens >= LONG_COMPLETION_TOKENS, _mean_characters(corpus)
+    prompts = PROMPTS_PER_STEP[objective]
+    prompts = max(4, min(prompts, BATCH_CHARACTERS // mean_characters)) if is_tiny else prompts
+    max_steps = MAX_STEPS[objective] // (2 if is_tiny and is_long else 1)  # a CPU, long answers
+    steps = max(MIN_STEPS, min(max_steps, math.ceil(MAX_PASSES[objective] * row_count / prompts)))
+    held_out_items = HELD_OUT_ITEMS // (2 if is_long else 1)
+    items = max(MIN_CELL_ITEMS, min(MAX_CELL_ITEMS, math.ceil(held_out_items / max(len(cells), 1))))
     read_probes = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read_probes) if measures_success else read_probes
-    measure = MeasureConfig(items=items_per_cell, max_new_tokens=completion_tokens, probes=probes)
-    measure = replace(measure, continued_tokens=room.continued) if measures_success and room is not None else measure
-    if completion_tokens >= LONG_COMPLETION_TOKENS:
-        measure = replace(measure, samples=4)
-    learning_rate = (TINY_LEARNING_RATES if is_tiny else LEARNING_RATES)[objective]
-    train_config = TrainConfig(
-        objective, steps, prompts_per_step, max_new_tokens=completion_tokens, learning_rate=learning_rate
-    )
+    samples = 4 if is_long else MeasureConfig().samples
+    measure = MeasureConfig(items, samples, max_new_tokens=tokens, continued_tokens=continued, probes=probes)
+    rate = (TINY_LEARNING_RATES if is_tiny else LEARNING_RATES)[objective]
+    train = TrainConfig(objective, steps, prompts, max_new_tokens=tokens, learning_rate=rate)
+    if is_tiny:
+        warmup_batch = max(8, min(64, BATCH_CHARACTERS // mean_characters))
+        model = replace(model, warmup=Warmup(300 if objective == "grpo" else 100, warmup_batch))
+    else:
+        lora = {"rank": LORA_RANK, "learning_rate": LORA_RATE_FACTOR * rate}
+        train = replace(train, adapter="lora", adapters={"lora": lora})
     plan, trial, arms_reason = _choose_arms(corpus, objective, graded=measures_success and not ungraded)
-    warmup = Warmup(
-        steps=300 if objective == "grpo" else 100, batch_size=max(8, min(64, BATCH_CHARACTERS // mean_characters))
-    )
-    model = replace(model, warmup=warmup) if is_tiny else model
-    uses_lora = not is_tiny and (objective != "grpo" or _is_slow(model.path))
-    if uses_lora:
-        train_config = replace(train_config, adapter="lora", adapters={"lora": lora_settings(objective)})
-    outcome_name = "accuracy on held-out preferences" if objective == "dpo" else "loss on held-out completions"
-    outcome_note = f"No answer can be graded, so the primary outcome is the {outcome_name}."
+    outcome = "accuracy on held-out preferences" if objective == "dpo" else "loss on held-out completions"
     comments = {
-        "measure.items": f"Your held-out rows have {len(cells)} combination{'s' * (len(cells) != 1)} of task and level.",
-        "measure.probes": "" if measures_success else outcome_note,
+        "measure.items": f"Your held-out rows have {format_count(len(cells), 'combination')} of task and level.",
         "measure.max_new_tokens": room_reason,
-        "train.steps": f"{steps * prompts_per_step / max(row_count, 1):.2g} passes over the {row_count:,} training rows.",
-        "train.learning_rate": "For a tiny model."
-        if is_tiny
-        else "TRL's default for this objective when all weights train.",
-        "train.adapter": LORA_REASON if uses_lora else "",
+        "train.steps": f"{steps * prompts / max(row_count, 1):.2g} passes over the {row_count:,} training rows.",
+        "train.learning_rate": "For a tiny model." if is_tiny else "TRL's default for all weights.",
+        "train.adapter": "" if is_tiny else LORA_REASON,
         "plan.planner": arms_reason,
         "trial.arms": arms_reason,
-        "trial.margin": ""
-        if measures_success or objective == "dpo"
-        else "In nats per token here, because nothing is graded.",
     }
-    config = RunConfig(data, model, measure, plan=plan, train=train_config, trial=trial)
-    return config, {name: text for name, text in comments.items() if text}
-
-
-def lora_settings(objective: str) -> dict[str, float]:
-    """Options of the adapter `lora` for a checkpoint, and its learning rate."""
-    return {"rank": LORA_RANK, "learning_rate": LORA_RATE_FACTOR * LEARNING_RATES[objective]}
-
-
-def _is_slow(path: str) -> bool:
-    """Return whether training all weights is slow: a large model without an accelerator; False if that cannot be found
-    out.
-    """
-    try:
-        import torch
-        from safetensors import SafetensorError
-    except ImportError:  # settings are written without the training extra, too
-        return False
-    try:
-        return not torch.accelerator.is_available() and count_parameters(path) >= LARGE_MODEL_PARAMETERS
-    except (InputError, OSError, SafetensorError):  # a model that the run will refuse
-        return False
+    if not measures_success:
+        comments["measure.probes"] = f"No answer can be graded, so the primary outcome is the {outcome}."
+        comments["trial.margin"] = "" if objective == "dpo" else "In nats per token here, because nothing is graded."
+    return RunConfig(data, model, measure, plan=plan, train=train, trial=trial), comments
 
 
 def _choose_arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, TrialConfig, str]:
     """Return planner and arms that exist for the objective, and why they are not the defaults."""
-    task_count, cell_count = len(corpus.tasks), len(corpus.cells())
     if graded and objective == "grpo":
         return PlanConfig(), TrialConfig(), ""
-    if graded and task_count > 1:
+    if graded and len(corpus.tasks) > 1:
         reason = f"{objective.upper()}: the plan keeps the shares of your rows, and replays what the model can already do."
         return PlanConfig(), TrialConfig(nulls=("permuted_weights",)), reason
-    trial = TrialConfig(arms=("uniform", "equal_shares") if cell_count > 1 else ("uniform",), nulls=())
-    if task_count > 1:
-        reason = "Some tasks have no grader, so no loss can be seen in them. The plan keeps the shares of your rows, and "
-        reason += "trains like uniform. To change that, name tasks to keep (plan.options: {keep: [...]}) or rows to replay "
-        return PlanConfig(), trial, reason + "(corpus.rehearse), and add the arm steered."
-    reason = (
-        "There is only one task, so there is nothing to weigh: the trial compares training with not training. To change "
-    )
-    reason += "that, add a task column, or rows of what the model can already do (corpus.rehearse)."
-    return PlanConfig("proportional" if objective == "grpo" else None), trial, reason
+    trial = TrialConfig(arms=("uniform", "equal_shares") if len(corpus.cells()) > 1 else ("uniform",), nulls=())
+    if len(corpus.tasks) > 1:
+        return PlanConfig(), trial, UNGRADED_REASON
+    return PlanConfig("proportional" if objective == "grpo" else None), trial, ONE_TASK_REASON
 
 
 def _mean_characters(corpus: Corpus) -> int:
@@ -331,26 +277,84 @@ def _mean_characters(corpus: Corpus) -> int:
     return max(1, round(sum(lengths) / max(len(table), 1)))
 
 
-def _choose_room(model: str, corpus: Corpus) -> tuple[int, str]:
-    """Longest completion, by the rule of `measure` where the model is here, and what it was taken from."""
+def _choose_room(corpus: Corpus, *, is_tiny: bool) -> tuple[int, str]:
+    """Longest completion where no model is here to show it, and what it was taken from."""
     answer_tokens = longest_answer(corpus)
-    if model == TINY_PREFIX:
+    if is_tiny:
         reason = f"Length of the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."
         return min(answer_tokens, TINY_COMPLETION_TOKENS), reason
-    measure = MeasureConfig(items=MAX_CELL_ITEMS)
-    try:  # from the tokenizer and the context of the checkpoint
-        from mixwright.learner.load import load_without_weights
-
-        learner_without_weights = load_without_weights(model)
-    except (ImportError, InputError):  # no torch here, or the model is elsewhere: the run says so
-        learner_without_weights = None
-    if learner_without_weights is not None:
-        fitting_corpus, notes = keep_fitting_corpus([learner_without_weights], corpus, measure)
-        found_room = room_for([learner_without_weights], fitting_corpus, measure, for_training=True)
-        return (
-            found_room.tokens,
-            f"{found_room.why}.{''.join(f' {note}: the run will refuse these rows.' for note in notes)}",
-        )
     if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
         return max(answer_tokens, SOLUTION_TOKENS), "Enough for a worked solution; the grader reads its final answer."
     return answer_tokens, "Length of the longest answer, at one token per character in the worst case; at most 256."
+
+
+def write_settings(
+    train: str | None,
+    path: Path,
+    *,
+    held_out: str | None = None,
+    model: str | None = None,
+    objective: str | None = None,
+    budget: Budget | None = None,
+) -> list[str]:
+    """Write `path` for the examples in `train`; return notes for the user, one line each.
+
+    Args:
+        train: source of the examples; None writes settings with a placeholder.
+        path: the new file.
+        held_out: source of the held-out examples.
+        model: checkpoint; None takes a tiny model with random weights.
+        objective: grpo, sft or dpo; None takes it from the columns.
+        budget: time that the run may take.
+
+    Raises:
+        InputError: `path` is there already, or `train` cannot be used for another reason than the names of its columns.
+    """
+    if path.exists():
+        raise InputError("a new file", "a file that exists already", "Choose another with --output.", file=path)
+    placeholder_config = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
+    proposal = Proposal(placeholder_config, []) if train is None else propose(train, held_out, model, objective)
+    config = proposal.config
+    if budget is not None:
+        config = replace(config, trial=replace(config.trial, budget_minutes=round(budget.seconds / 60, 2)))
+    for name in ("train", "eval", "rehearse"):  # paths in the file are relative to it; names of other sources stay
+        source = getattr(config.corpus, name)
+        if source is not None and Path(source).exists():
+            relative_path = {name: os.path.relpath(source, path.parent)}
+            config = replace(config, corpus=replace(config.corpus, **relative_path))
+    header = [
+        "Settings of one run. Edit any line; if you remove a line, its setting takes the default.",
+        *proposal.notes,
+    ]
+    lines = [f"# {line}" for note in header for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
+    lines += [f"# Then: mixwright run {path}", "", *_yaml_lines(config, 0, proposal.comments)]
+    write_text(path, "\n".join(lines) + "\n")
+    return proposal.notes
+
+
+def _yaml_lines(record: Any, depth: int, reason_by_path: Mapping[str, str], path_prefix: str = "") -> Iterator[str]:
+    """YAML of a settings record, each field under its comment and under the reason for its value."""
+    comments, indent = read_fields(Path(settings.__file__).read_text(encoding="utf-8"))[type(record).__name__], "  " * depth
+    skipped_names = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY_PREFIX else ()
+    for setting in dataclasses.fields(record):
+        if setting.name in skipped_names:
+            continue
+        value = getattr(record, setting.name)
+        comment = comments.get(setting.name, "")
+        if not comment and dataclasses.is_dataclass(value):
+            comment = (type(value).__doc__ or "").split("\n", 1)[0]
+        comment = re.sub(r"\bNone\b", "null", " ".join(comment.split()))  # as YAML writes it
+        reason = one_line(reason_by_path.get(f"{path_prefix}{setting.name}", ""))
+        for line in (*textwrap.wrap(comment, width := COMMENT_WIDTH - len(indent)), *textwrap.wrap(reason, width)):
+            yield f"{indent}# {line}"
+        if dataclasses.is_dataclass(value):
+            yield f"{indent}{setting.name}:"
+            yield from _yaml_lines(value, depth + 1, reason_by_path, f"{path_prefix}{setting.name}.")
+        else:
+            yield f"{indent}{setting.name}: {_inline_yaml(value)}"
+
+
+def _inline_yaml(value: Any) -> str:
+    data = dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value
+    text = yaml_text(data, default_flow_style=True, width=10**6)
+    return text.strip().removesuffix("...").strip()

@@ -17,7 +17,7 @@ from mixwright.errors import InputError
 from mixwright.measure.fitting import count_items, least_items, most_items_within
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
-from mixwright.records import Example, Observation
+from mixwright.records import Example, Observation, to_data
 from mixwright.run.progress import format_duration, progress_line
 from mixwright.verbs.budget import RESERVED_SHARE, Budget
 from mixwright.verbs.output import say
@@ -25,6 +25,8 @@ from mixwright.verbs.output import say
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
+NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
+"""Settings of measuring that are noted."""
 GROWTH_FACTOR = 4
 """Times as many items as were timed that may follow untimed: larger batches are quicker, so the first items say little."""
 Z_95 = 1.96
@@ -41,8 +43,8 @@ class PreparedModels:
     """Rows that can be graded, or compared without."""
     learners: tuple[Learner, ...]
     """In the order of the paths."""
-    manifest_settings: Mapping[str, Any]
-    """How it is measured, by name, for the manifest."""
+    noted: Mapping[str, Any]
+    """How it is measured, by name, when it was prepared."""
     graded: bool = True
     """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
     notes: tuple[Observation, ...] = ()
@@ -51,6 +53,18 @@ class PreparedModels:
     """Whether what is sampled for an item does not depend on how many others are measured."""
     seconds_per_item: float = 0.0
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """How it is measured now, by name, for the manifest."""
+        measure = self.config.measure
+        return {
+            name: to_data(getattr(measure, name)) if name in NOTED_SETTINGS else told for name, told in self.noted.items()
+        }
+
+    def with_items(self, items: int) -> PreparedModels:
+        """The same with so many items of a cell."""
+        return replace(self, config=replace(self.config, measure=replace(self.config.measure, items=items)))
 
     def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
         """Passes of one of the models over the items that are measured, or over these."""
@@ -79,7 +93,7 @@ def measure_with_progress(
     return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))
 
 
-def fit_to_budget(ready: PreparedModels, budget: Budget, model_indices: Sequence[int]) -> PreparedModels:
+def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
     """Return settings with as many items as the budget allows, by the time that the first items take.
 
     What is measured on the way is kept in the store, so nothing is written twice.
@@ -87,7 +101,6 @@ def fit_to_budget(ready: PreparedModels, budget: Budget, model_indices: Sequence
     Args:
         ready: models and rows.
         budget: of the whole command.
-        model_indices: numbers of the models that are measured.
 
     Raises:
         InputError: too short for any cell to be judged.
@@ -96,9 +109,9 @@ def fit_to_budget(ready: PreparedModels, budget: Budget, model_indices: Sequence
     while True:
         start, measured = budget.seconds_spent, new_items
         new_items = count_items(counts, items)
-        for number in model_indices:
-            title, base = f"first items, model {number + 1}", ready.learners[0] if number else None
-            measure_with_progress(title, ready.learners[number], _with_items(ready, items), start=base)
+        for number, learner in enumerate(ready.learners):
+            base = ready.learners[0] if number else None
+            measure_with_progress(f"first items, model {number + 1}", learner, ready.with_items(items), start=base)
         seconds_per_item = max(budget.seconds_spent - start, 1e-9) / (new_items - measured)
         seconds_left = budget.seconds_left - RESERVED_SHARE * budget.seconds
         fitting = most_items_within(counts, new_items + seconds_left / seconds_per_item)
@@ -108,8 +121,8 @@ def fit_to_budget(ready: PreparedModels, budget: Budget, model_indices: Sequence
             break
         items *= GROWTH_FACTOR
     chosen = max(fitting, items)
-    say(_describe(counts, chosen, seconds_per_item, budget))
-    return replace(_with_items(ready, chosen), seconds_per_item=seconds_per_item / len(model_indices))
+    say(_describe(counts, chosen))
+    return replace(ready.with_items(chosen), seconds_per_item=seconds_per_item / len(ready.learners))
 
 
 def _refuse(counts: Sequence[int], budget: Budget, seconds_per_item: float) -> None:
@@ -129,23 +142,11 @@ def _count_items_by_cell(ready: PreparedModels) -> list[int]:
     return [len(items) for items in all_passes.cells.values()]
 
 
-def _with_items(ready: PreparedModels, items: int) -> PreparedModels:
-    measure = replace(ready.config.measure, items=items)
-    manifest_settings = {**ready.manifest_settings, "items": items}
-    return replace(ready, config=replace(ready.config, measure=measure), manifest_settings=manifest_settings)
-
-
-def _describe(counts: Sequence[int], most_per_cell: int, seconds_per_item: float, budget: Budget) -> str:
-    """Say how many items are measured, how precise that is, and what twice the time would buy."""
+def _describe(counts: Sequence[int], most_per_cell: int) -> str:
+    """Say how many items are measured, and how precise that is."""
     items, all_items = count_items(counts, most_per_cell), count_items(counts, max(counts))
-    text = (
-        f"budget: {items:,} of {all_items:,} items fit, which gives average success to within "
-        f"{100 * half_width(items):.0f} points"
-    )
-    if items == all_items:
-        return text
-    doubled = count_items(counts, most_items_within(counts, items + budget.seconds / seconds_per_item))
-    return f"{text}; twice the time would measure {doubled:,}, to within {100 * half_width(doubled):.0f}"
+    precision = f"{100 * half_width(items):.0f} points"
+    return f"budget: {items:,} of {all_items:,} items fit, which gives average success to within {precision}"
 
 
 def half_width(items: int) -> float:

@@ -19,14 +19,14 @@ from mixwright.corpus.masks import is_masked
 from mixwright.corpus.reading import read_rows
 from mixwright.corpus.tool_messages import tools_of
 from mixwright.corpus.trainable import check_training
-from mixwright.errors import InputError, one_line
+from mixwright.errors import InputError
 from mixwright.learner.prompt_form import plain_marks
 from mixwright.measure.kept_folder import find_store
 from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.plan.mix import as_chat
 from mixwright.plan.stage import make_plan
 from mixwright.records import Example, Plan, plain
-from mixwright.run.folder import RunFolder, write_json, write_plan, write_text
+from mixwright.run.folder import RunFolder, check_own_folder, write_json, write_plan, write_text
 from mixwright.suite.draw import REPLAYED, read_requests, write_suite
 from mixwright.verbs import output
 from mixwright.verbs.budget import time_left
@@ -85,8 +85,7 @@ def plan_training(
             "no --replay",
             "Name a file of your own requests, or leave --only-replay out.",
         )
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "mix.jsonl").is_file():
-        raise InputError("a new folder, or that of an earlier plan", "other files", "Name another --folder.", file=folder)
+    check_own_folder(folder, "mix.jsonl")
     columns = parse_columns(measuring.column)
     raw = {str(location): row for row, location in read_rows(train, "train")}
     first = next(iter(raw.values()))
@@ -103,7 +102,7 @@ def plan_training(
         )
     )
     for note in corpus.notes:
-        output.say(one_line(note))
+        output.say(note)
     check_training("sft", corpus, "plan MODEL TRAIN")
     new = list(corpus.select(split="train"))  # held-out ones stay out
     if len(forms) > 1:
@@ -117,7 +116,7 @@ def plan_training(
     limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
     made = rehearsal_rows(corpus, lambda: learner, **limits)
     for note in made.notes:
-        output.say(one_line(f"replay: {note}"))
+        output.say(f"replay: {note}")
     if not made.rows:
         raise InputError(
             "answers of the model that end within the token limit",
@@ -147,7 +146,7 @@ def plan_training(
     if export is not None:
         mix = build_mix(plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer)))
         for line in write_mix(mix, export, export_to or folder / export):
-            output.say(one_line(line))
+            output.say(line)
         lines.append(f"Export: {export_to or folder / export}")
     if planning.minutes is not None:
         teaching = watch_teaching(model, learner, train, sorted({row.task for row in new}), measuring, planning.minutes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +21,6 @@ from mixwright.run import pipeline
 from mixwright.run.checked import CheckedRun
 from mixwright.run.opening import open_with_workers, resolve_training_settings, validate_run
 from mixwright.run.ray_workers import start_workers
-from mixwright.steer.engine import Engine
-from mixwright.steer.pool import corpus_pool
 from mixwright.trial import power
 from mixwright.trial.arm_roles import choose_arms
 from mixwright.trial.selection import format_selection
@@ -31,10 +28,7 @@ from mixwright.trial.stage import checked_plan, checked_trial, steer_once, try_p
 from mixwright.verbs import output
 from mixwright.verbs.budget import Budget, as_budget, start_budget
 from mixwright.verbs.options import PLACING, DryRun, Folder, Placing, open_settings, with_budget
-from mixwright.verbs.settings_file import write_settings
-
-MAX_DRAWS = 100_000
-"""Draws that a dry run makes at most."""
+from mixwright.verbs.proposals import write_settings
 
 
 def run(
@@ -80,10 +74,9 @@ def run(
     """
     budget = as_budget(budget)
     if init:
-        init_options = {"held_out": held_out, "model": model, "objective": objective}
-        seconds = None if budget is None else budget.seconds
-        for note in write_settings(str(source) if source else None, output_file, **init_options, budget_seconds=seconds):
-            output.say_line(note)
+        told = {"held_out": held_out, "model": model, "objective": objective, "budget": budget}
+        for note in write_settings(str(source) if source else None, output_file, **told):
+            output.say(note)
         output.say(f"Check {output_file}, then run: mixwright run {output_file} --dry-run")
         return output_file
     if held_out or model or objective:
@@ -100,11 +93,11 @@ def run(
     if dry_run:
         checked_run = validate_run(settings, run_folder, relative_to=relative_to, for_trial=True)
         if only == "steer":
-            return first_draws(checked_run)
+            checked_plan(checked_run)
         output.say("dry run: settings and data are valid; checking the trainer's settings")
         return list(outline(checked_run))
     settings, deadline = with_budget(settings, budget)
-    return pipeline.run(settings, run_folder, relative_to=relative_to, say=output.say_line, deadline=deadline)
+    return pipeline.run(settings, run_folder, relative_to=relative_to, say=output.say, deadline=deadline)
 
 
 def show(
@@ -113,12 +106,10 @@ def show(
     source: str | None,
     folder: Path | None,
     init: bool,
-    only: str | None,
 ) -> None:
     """Print the report of what was done; settings that were written are named on stderr alone."""
     if isinstance(found, list):
-        header = ("task", "planned share", "drawn", "of draws") if only == "steer" else ("stage", "steps")
-        output.out_rows(header, found)
+        output.out_rows(("stage", "steps"), found)
     elif isinstance(found, TrialResult):
         output.out_effects(found.effects)
         for line in format_selection(found):
@@ -186,27 +177,6 @@ def trial(
         workers, checked_run = opened
         mine_rehearsal(checked_run, workers, say=output.say)
         return try_plan(checked_run, checked_trial(checked_run), workers, say=output.say, deadline=deadline)
-
-
-def first_draws(run: CheckedRun) -> list[Sequence[Any]]:
-    """What a steered run would draw before it has seen anything: (task, planned share, drawn, of draws). Trains nothing.
-
-    Of a long run the first `MAX_DRAWS` draws. Raises InputError as `steer` would.
-    """
-    plan, corpus = checked_plan(run)
-    rehearsed_tasks = {task for stage in plan.stages for task in stage.rehearse}
-    pool = corpus_pool(corpus.training(rehearsed_tasks))
-    rows: list[Sequence[Any]] = []
-    for number, stage in enumerate(plan.stages):
-        draw_count = min(run.config.train.prompts * stage.steps, MAX_DRAWS)
-        engine = Engine(plan, pool, seed=run.config.seed, stage=number)
-        draws_by_task = Counter(pool.tasks[pool.task_of[index]] for index in engine.draw(draw_count))
-        stage_note = f" in {stage.name}" if len(plan.stages) > 1 else ""
-        rows += [
-            (f"{task}{stage_note}", f"{stage.weights.get(task, 0):.3f}", draws_by_task[task], draw_count)
-            for task in pool.tasks
-        ]
-    return rows
 
 
 def outline(run: CheckedRun) -> list[tuple[str, str]]:

@@ -21,14 +21,14 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import FirstAnswer
 from mixwright.corpus.graded import Graded
 from mixwright.corpus.timed_grades import TimedGrades
-from mixwright.errors import InputError, join_some, one_line
+from mixwright.errors import InputError, join_some
 from mixwright.logs.reading import find_reader
 from mixwright.measure.first_answers import ITEMS_PER_TASK, choose_graders
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
 from mixwright.records import Example, Text
-from mixwright.run.folder import RunFolder, append_lines, read_json, write_json, write_text
+from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, write_json, write_text
 from mixwright.run.progress import progress_line
 from mixwright.verbs.direct import measure_checkpoint, read_rows
 from mixwright.verbs.gating import Gating
@@ -40,8 +40,6 @@ MAX_TOKENS, PARALLEL, SAMPLES = 512, 8, 8
 PLACE = Path("runs") / "served"
 """Where answers are kept."""
 ANSWERS, LOG, SETTINGS = "answers.jsonl", "log.jsonl", "asked.json"
-MANY_CUT_SHARE, MANY_EMPTY_SHARE = 0.05, 0.1
-"""Shares of answers that were cut, or are empty, above which a warning is said."""
 CHECKED_ANSWERS = 8
 """Kept answers that are asked for again, before more is asked of what may be another model by now."""
 NEEDLESS = ("--options-by", "--batch-size", "--adapter", "--budget")
@@ -83,7 +81,7 @@ def measure_server(url: str, measuring: Measuring, folder: Path | None) -> str:
         InputError: an option, the rows or the server cannot be used.
     """
     measuring.check_no_engine("a server")
-    answered = _ask_server(url, measuring, _read_rows(measuring), None, folder)
+    answered = _ask_server(url, measuring, _read_rows(measuring), folder)
     return _write_logs([answered], measuring)[0]
 
 
@@ -105,20 +103,20 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
     if len(names) > len(servers):
         expected = f"{len(servers)} names of served models (--served-model)"
         raise InputError(expected, str(len(names)), "Name one for each server.")
-    if _same_server(before, after) and len(set(names)) != 2:
+    if len(servers) == 2 and len({side.rstrip("/").lower() for side in sides}) == 1 and len(set(names)) != 2:
         remedy = "Name both: --served-model OLD --served-model NEW."
         raise InputError("two models, because BEFORE and AFTER are the same server", "one", remedy)
     if all(n in servers or find_reader(side) is not None for n, side in enumerate(sides)):
         measuring.check_no_engine("servers and logs")
-    name_of_side = dict(zip(servers, names * 2 if len(names) == 1 else names, strict=False))
     rows, found = _read_rows(measuring), list[Answered | str]()
     items = gating.choose_items_per_cell(rows.corpus.measured().cells(), measuring.items)
+    measuring, own_names = replace(measuring, items=items), iter(names * 2 if len(names) == 1 else names)
     for n, side in enumerate(sides):
         if n in servers:
-            own = replace(measuring, served_model=[name_of_side[n]] if n in name_of_side else None)
-            found.append(_ask_server(side, own, rows, items, None))
+            name = next(own_names, None)
+            found.append(_ask_server(side, replace(measuring, served_model=name and [name]), rows, None))
         else:
-            found.append(_ask_checkpoint(side, measuring, rows, items) if find_reader(side) is None else side)
+            found.append(_ask_checkpoint(side, measuring, rows) if find_reader(side) is None else side)
     answered = [one for one in found if isinstance(one, Answered)]
     for side in found:  # a log that lies where the answers of now are written would be compared with itself
         if isinstance(side, str) and any(Path(side).resolve().is_relative_to(one.folder.resolve()) for one in answered):
@@ -129,45 +127,34 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
     return logs[0], logs[1]
 
 
-def _same_server(one: str, other: str) -> bool:
-    return is_server(one) and one.rstrip("/").lower() == other.rstrip("/").lower()
-
-
 def _read_rows(measuring: Measuring) -> Graded:
     """The rows of --eval. Raises InputError without it, for options that mean nothing here, and for free text."""
     if measuring.held_out is None:
         raise InputError("--eval FILE", "nothing", "Name the rows for the served model to answer.")
     if needless := [name for name in measuring.given_options() if name in NEEDLESS]:
         raise InputError("a server without options for loading or timing", ", ".join(needless), "Leave them out.")
-    if measuring.samples is not None and measuring.greedy is not False:
-        remedy = "A server's answers are greedy, or sampled: add --sampled, or leave --samples out."
-        raise InputError("--samples with --sampled", "--samples alone", remedy)
-    if measuring.temperature is not None and measuring.greedy is not False:
-        raise InputError("--temperature with --sampled", "--temperature alone", "Add --sampled, or leave it out.")
-    if measuring.samples == 0:
-        raise InputError("at least one sample with --sampled", "--samples 0", "Raise it.")
-    if measuring.chat_template is False and measuring.system is not None:
-        raise InputError("--system with messages", "--no-chat-template", "Leave one of the two out.")
-    if measuring.chat_template is False and measuring.template:
-        raise InputError("--template with messages", "--no-chat-template", "Leave one of the two out.")
+    for name, value in {"--samples": measuring.samples, "--temperature": measuring.temperature}.items():
+        if value is not None and measuring.greedy is not False:
+            remedy = f"A server's answers are greedy, or sampled: add --sampled, or leave {name} out."
+            raise InputError(f"{name} with --sampled", f"{name} alone", remedy)
     rows = read_rows(measuring)
     if rows.probe is not None:
         raise InputError("answers that can be graded", "none", "Name graders: --grader TASK=NAME.")
     return rows
 
 
-def _pick_items(rows: Graded, measuring: Measuring, items: int | None) -> tuple[Example, ...]:
+def _pick_items(rows: Graded, measuring: Measuring) -> tuple[Example, ...]:
     """Those that a checkpoint would be measured on."""
-    config = MeasureConfig(items=measuring.items or items or usual_items(rows.corpus))
+    config = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
     picked = Passes(None, None, config, rows.corpus).items  # type: ignore[arg-type] - no model is read
     if measuring.chat_template is False and any(not isinstance(item.prompt, str) for item in picked):
         raise InputError("prompts of plain text, for --no-chat-template", "chat messages", "Leave the option out.")
     return picked
 
 
-def _ask_server(url: str, measuring: Measuring, rows: Graded, items: int | None, place: Path | None) -> Answered:
+def _ask_server(url: str, measuring: Measuring, rows: Graded, place: Path | None) -> Answered:
     """Answers of a served model: those that are kept, and the others from the server."""
-    picked, asking = _pick_items(rows, measuring, items), _asking_of(url, measuring)
+    picked, asking = _pick_items(rows, measuring), _asking_of(url, measuring)
     served, folder = ServedModel(asking), place or PLACE / _folder_name(asking)
     samples = (measuring.samples or SAMPLES) if asking.temperature else 0
     _open(folder, asking)
@@ -181,7 +168,7 @@ def _ask_what_lacks(
     asking, replies = served.asking, _read_kept(folder / ANSWERS, picked)
     wanted = [Request((item.task, item.id, n), item.prompt) for item in picked for n in range(max(samples, 1))]
     missing = [request for request in wanted if request.key not in replies]
-    say(one_line(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens"))
+    say(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens")
     known = [(request, reply) for request in wanted if isinstance(reply := replies.get(request.key), Reply)]
     if known:
         say(f"server: reusing {len(known):,} of {len(wanted):,} answers in {folder}")
@@ -191,7 +178,7 @@ def _ask_what_lacks(
     except InputError as error:
         if missing or error.file == str(folder):
             raise
-        say(one_line(f"warning: could not check that the server still serves that model: {error}"))
+        say(f"warning: could not check that the server still serves that model: {error}")
     if missing:
         if served.lacking:
             say(f"server: it does not support {join_some(served.lacking)}")
@@ -209,19 +196,15 @@ def _check_same_model(served: ServedModel, known: Sequence[tuple[Request, Reply]
         raise InputError("the same answers as before", got, remedy, file=folder)
 
 
-def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded, items: int | None) -> Answered:
+def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded) -> Answered:
     """Greedy answers of a checkpoint on this machine, to the same items with the same limit."""
     if measuring.greedy is False:
         remedy = "Put both behind servers, or leave --sampled out."
         raise InputError("greedy answers, where one side is a server and the other a checkpoint", "--sampled", remedy)
-    picked = _pick_items(rows, measuring, items)
+    picked = _pick_items(rows, measuring)
     graders = [f"{name}={task.grader}" for name, task in rows.corpus.tasks.items()]  # not chosen by another model's answers
-    alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders)
-    alone = replace(
-        alone,
-        items=measuring.items or items or usual_items(rows.corpus),
-        max_new_tokens=measuring.max_new_tokens or MAX_TOKENS,
-    )
+    limit = measuring.max_new_tokens or MAX_TOKENS
+    alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders, max_new_tokens=limit)
     _, result = measure_checkpoint(path, alone, None, evidence=(), rows=rows)
     replies = {
         (str(row["task"]), str(row["example"]), 0): Reply(row["completion"], cut=row["cut"], tokens=len(row["tokens"]))
@@ -235,8 +218,6 @@ def _asking_of(url: str, measuring: Measuring) -> Asking:
     if len(names) > 1:
         raise InputError("one served model", f"{len(names)} names", "Name one.")
     temperature = (1.0 if measuring.temperature is None else measuring.temperature) if measuring.greedy is False else 0.0
-    if measuring.greedy is False and not 0.01 <= temperature <= 100:
-        raise InputError("--temperature from 0.01 to 100", f"{temperature:g}", "For the likeliest answer: --greedy.")
     limit = measuring.max_new_tokens or MAX_TOKENS
     is_chat = measuring.chat_template is not False
     return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, is_chat, measuring.form.arguments)
@@ -261,8 +242,7 @@ def _open(folder: Path, asking: Asking) -> None:
             changed = [name for name in now if known[name] != now[name]]
             expected = "answers with the same settings"
             raise InputError(expected, f"another {join_some(changed)}", "Name another --folder.", file=folder)
-    elif folder.exists() and (not folder.is_dir() or {file.name for file in folder.iterdir()} - {".lock"}):
-        raise InputError("a new or empty folder", "a folder with other files", "Name another --folder.", file=folder)
+    check_own_folder(folder, SETTINGS)
     write_json(path, asking)
 
 
@@ -309,17 +289,15 @@ def _say_what_came(replies: Sequence[Reply | str], asking: Asking) -> None:
     """Report cut, refused, empty and missing answers."""
     answered = [reply for reply in replies if isinstance(reply, Reply)]
     unanswered = [reply for reply in replies if isinstance(reply, str)]
-    cut = sum(reply.cut for reply in answered)
-    counts = {f"cut at {asking.max_tokens:,} tokens": cut, "refused or filtered": sum(one.refused for one in answered)}
-    counts |= {"empty": sum(not reply.text.strip() for reply in answered)}
+    counts = {
+        f"cut at {asking.max_tokens:,} tokens": sum(reply.cut for reply in answered),
+        "refused or filtered": sum(reply.refused for reply in answered),
+        "empty": sum(not reply.text.strip() for reply in answered),
+    }
     problems = ", ".join(f"{count:,} {problem}" for problem, count in counts.items() if count)
     say(f"server: {len(answered):,} answers, {problems or 'none cut, refused or empty'}")
-    if cut > MANY_CUT_SHARE * max(len(answered), 1):
-        say(f"warning: {cut:,} answers were cut and may be right if longer; raise --max-new-tokens")
-    if counts["empty"] > MANY_EMPTY_SHARE * max(len(answered), 1):
-        say(f"warning: {counts['empty']:,} answers are empty; separate reasoning is ignored")
     if unanswered:
-        say(one_line(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}"))
+        say(f"warning: the server does not answer {len(unanswered):,} prompts; the first error: {unanswered[0]}")
 
 
 def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:
@@ -344,7 +322,7 @@ def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
                 answers.append(FirstAnswer(item, reply.text, reply.cut))
     choices = choose_graders(side.corpus, tasks, answers)
     for line in (line for choice in choices for line in choice.describe()):
-        say(one_line(line))
+        say(line)
     return {choice.task: choice.grader for choice in choices if choice.changed}
 
 

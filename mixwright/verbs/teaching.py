@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mixwright.config import MeasureConfig
-from mixwright.errors import one_line
 from mixwright.plan.bursts import watch_bursts
 from mixwright.records import Interval, Pull, Taught, Teaching
 from mixwright.suite import draw
@@ -56,7 +55,7 @@ def watch_teaching(
         others={GENERAL: general},
         ungraded=ungraded,
         seconds=60 * minutes,
-        say=lambda text: say(one_line(text)),
+        say=say,
     )
 
 

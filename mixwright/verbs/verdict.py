@@ -79,7 +79,10 @@ def verdict(
     else:
         _check_run(first, measuring, gating)
         found = _conclude(run, None, gating)
-    write_exports(found, markdown, junit)
+    if markdown is not None:
+        write_text(markdown, to_markdown(found))
+    if junit is not None:
+        write_text(junit, to_junit(found))
     return found
 
 
@@ -120,7 +123,13 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options of a comparison, or a log, where a run folder is judged."""
     if measuring.held_out is not None:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--eval without it", "Name both checkpoints.")
-    gating.check(compares=False, general=False)
+    for name, value in {
+        "--beside": gating.beside,
+        "--until-decided": gating.until_decided,
+        "--max-items": gating.max_items,
+    }.items():
+        if value:
+            raise InputError(f"BEFORE AFTER with {name}", "no AFTER", "Name both checkpoints, or leave it out.")
     if find_reader(run) is not None:
         remedy = "Name both logs; of one alone: mixwright measure LOG."
         raise InputError("a run folder, or BEFORE and AFTER", f"one evaluation log, {run}", remedy)
@@ -132,7 +141,8 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
 
 def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gating: Gating) -> Verdict:
     """Compare two servers, logs or checkpoints, and judge what came of it."""
-    gating.check(compares=True, general=gating.asks_general)
+    if gating.max_items is not None and not gating.until_decided and not gating.asks_general:
+        raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
     alone = Measuring(greedy=measuring.greedy)
     check_folder(run)
     if any(map(is_server, (before, after))):
@@ -143,7 +153,6 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         with _collector_paused():
             compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
-    measuring.check_budget()
     if gating.asks_general:
         if gating.beside is not None:
             read_earlier(gating.beside, before, run)
@@ -181,16 +190,6 @@ def check_exports(markdown: Path | None, junit: Path | None, inputs: Iterable[st
     """Raise InputError where an export would replace an input, or the other export."""
     taken = {Path(name).resolve() for name in inputs if name}
     for option, path in (("--markdown", markdown), ("--junit", junit)):
-        if path is None:
-            continue
-        if path.resolve() in taken:
+        if path is not None and path.resolve() in taken:
             raise InputError(f"another file for {option}", "an input or another output", "Rename it.", file=path)
-        taken.add(path.resolve())
-
-
-def write_exports(verdict: Verdict, markdown: Path | None, junit: Path | None) -> None:
-    """Write Markdown and JUnit XML where a file was named for them."""
-    if markdown is not None:
-        write_text(markdown, to_markdown(verdict))
-    if junit is not None:
-        write_text(junit, to_junit(verdict))
+        taken |= {path.resolve()} if path is not None else set()

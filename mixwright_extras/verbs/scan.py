@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mixwright.extend import PLACING, Folder, Placing, RunConfig, one_line, open_settings, open_with_workers, output
+from mixwright.extend import PLACING, Folder, Placing, RunConfig, open_settings, open_with_workers, output
 from mixwright_extras.scan.table import column_groups, scan_folder
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def show(found: Sequence[ScanResult], *, config: str, folder: Path | None) -> No
     _, run, _ = open_settings(config, folder)
     for result in found:
         for note in result.notes:
-            output.say(one_line(f"  {note}"))
+            output.say(f"  {note}")
         progress = f"{result.made} of {result.shards} shards now" if result.made else "already complete"
         peaks = {"": result.peak_bytes, " of the accelerator": result.device_bytes}
         progress += "".join(
