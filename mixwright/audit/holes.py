@@ -109,6 +109,11 @@ class Hole:
     is_hole: bool
     """Chance does not explain it."""
 
+    @property
+    def levels(self) -> list[float]:
+        """Levels of its rows."""
+        return sorted({need.level for need in self.rows if need.level is not None})
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -149,7 +154,7 @@ def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
                 row = {"id": name, "task": task, "prompt": prompt, "answer": answer, "level": level}
                 skills = read_named_skills(function, row, source)
             else:
-                skills = read_skills(tuple(named or ()), prompt or "", answer)
+                skills = read_skills(tuple(named or ()), answer)
             need = Need(name, source, level, skills, coarse_form(answer) if answer else "", _length(answer))
             if split == "eval":
                 needs[task].append(need)

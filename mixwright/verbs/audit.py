@@ -26,7 +26,7 @@ from mixwright.audit.holes import find_coverage
 from mixwright.audit.learnt import CHECKS
 from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
-from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
+from mixwright.audit.top_up import check_top_up_file, write_top_up
 from mixwright.catalog import list_defaults
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
@@ -157,11 +157,10 @@ def audit(
     if top_up is not None:
         holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
         cues = [cue for found in find_cues(corpus, cue_columns) for cue in found.cues]
-        counts = write_top_up(holes, cues, corpus, top_up)
+        counts = write_top_up(holes, cues, top_up)
         reasons = {"gap": counts["holes"], "cue": counts["cues"]}
         reason = join_words([format_count(count, name) for name, count in reasons.items() if count]) or "no gap or cue"
-        made = f", {counts['made']:,} of them made in {rows_file(top_up)}" if counts["made"] else ""
-        written.append(f"{top_up}: {counts['wanted']:,} rows to add for {reason}{made}.")
+        written.append(f"{top_up}: {counts['wanted']:,} rows to add for {reason}.")
     return AuditReport(observations, corpus, config, cleaned, tuple(written))
 
 
@@ -228,8 +227,7 @@ def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: b
     if top_up is not None:
         check_top_up_file(top_up)
     copied = [one for path in copies for one in (path, manifest_of(path))]
-    added = [] if top_up is None else [top_up, rows_file(top_up)]
-    outputs = [path.resolve() for path in (*copied, *added, *filter(None, [out]))]
+    outputs = [path.resolve() for path in (*copied, *filter(None, [top_up, out]))]
     sources = [*sources_of(config.train), *sources_of(config.eval)]
     inputs = [Path(name).resolve() for name in sources if Path(name).exists()]
     for number, path in enumerate(outputs):

@@ -93,11 +93,10 @@ def _remark_steps(supply: Supply) -> str:
 
 
 def _make_evidence(hole: Hole) -> dict[str, object]:
-    levels = sorted({need.level for need in hole.rows if need.level is not None})
     return {
         "kind": hole.kind,
         "missing": hole.what,
-        "levels": levels,
+        "levels": hole.levels,
         "held_out_rows": len(hole.rows),
         "of": hole.total,
         "chance": hole.chance,
