@@ -293,18 +293,6 @@ def test_a_sum_inside_a_longer_one_is_another_question() -> None:
     assert graver(longer, [(f"{text}?", "1") for text in asked]) == []
 
 
-def test_words_that_come_often_in_slots_do_not_hide_that_all_have_one_wording() -> None:
-    def switched(room: str) -> list[Item]:
-        things = [(thing, way) for thing in ("lamp", "fan", "heater") for way in ("on", "off")]
-        return [(f"Turn the {thing} in the {room} {way}.", f"{room}-{thing}-{way}") for thing, way in things]
-
-    train = [*switched("kitchen"), *switched("hall")]
-    alike = seen(train, switched("attic"))
-    assert any(o.message.startswith("6 of 6 held-out prompts resemble") for o in alike)
-    other = seen(train, [(f"Is the {room} warm?", room) for room in ("attic", "cellar", "porch")])
-    assert any("none of 12 compared is worded like a held-out prompt" in o.message for o in other)
-
-
 def test_eval_with_answers_is_compared_with_train_without(tmp_path: Path) -> None:
     rows = [{"prompt": prompt, "answer": answer.split("#### ")[1]} for prompt, answer in problems(8, 40)]
     for name, kept in (("train", [{"prompt": row["prompt"]} for row in rows[:30]]), ("eval", rows[20:])):
@@ -376,8 +364,7 @@ def test_many_tasks_are_read_without_going_through_the_table_for_each() -> None:
     counted = Counted(corpus.table)
     corpus.table = cast(Any, counted)
     found = Contamination().check(corpus)
-    assert {o.task for o in found} == {None, *(f"t{n}" for n in range(300))}  # None: what was looked at and found clean
-    assert {o.severity for o in found} == {"info"}
+    assert [(o.task, o.severity, o.total) for o in found] == [(None, "info", 300)]  # what was looked at and found clean
     assert counted.passes < 20
 
 
