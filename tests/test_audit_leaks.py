@@ -250,7 +250,6 @@ def test_case_and_quotes_of_code_make_another_question() -> None:
     other = [(CODE.format(n, n + 7, "X"), str(n + 7)) for n in range(300)]
     assert graver(other, asked) == []
     assert graver([(prompt.replace("(X)", '("x")'), "x") for prompt, _ in other], asked) == []
-    assert graver([*other, *((prompt.upper(), answer) for prompt, answer in asked[:20])], asked) == [("error", 20)]
 
 
 @pytest.mark.parametrize(
@@ -425,7 +424,7 @@ def test_a_whole_prompt_without_an_answer_is_found_though_its_first_words_are_te
 
 @pytest.mark.parametrize(("change", "exact"), [(str, True), (str.upper, False)])
 def test_a_prompt_in_another_case_is_shared_but_not_to_the_character(change: Callable[[str], str], exact: bool) -> None:
-    items = [(CODE.format(n, n + 7, "x"), str(n)) for n in range(3)]
+    items = [(f"What is the sum of {n} and {n + 7} pens?", str(n)) for n in range(3)]
     train = [(change(prompt), answer) for prompt, answer in items]
     same = find_leaks(Corpus.from_examples([*examples(train, "train"), *examples(items, "eval")])).overlap
     assert (same.shared.tolist(), same.exact.tolist()) == ([True] * 3, [exact] * 3)

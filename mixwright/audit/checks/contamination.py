@@ -2,7 +2,7 @@
 
 Source: Li & Flanigan 2023 (arXiv 2312.16337) for task seen against item seen; the nulls and the template mask are our own.
 Unit: held-out rows with a partner in train, of the task's held-out rows (or of those indexed).
-Cost: two passes, 37 bytes per row, 45 per turn of a chat and per text whose case matters, an index of 5000 held-out rows.
+Cost: two passes, 45 bytes per row and per turn of a chat, an index of 5000 held-out rows.
 Blind spot: paraphrases, translations, look-alike letters, copies reworded and wrapped at once or cut short, talk in chats.
 """
 
