@@ -62,7 +62,6 @@ def test_neighbouring_seeds_of_reasoning_gym_share_499_of_500() -> None:
     train = items(1)
     (leak,) = leaks(train, items(2))
     assert (leak.severity, leak.count, leak.total, leak.task) == ("error", 499, 500, "t")
-    assert "shifted by 1" in leak.message
     assert leak.evidence[0]["train_id"] == "train1"
     assert leak.evidence[0]["eval_id"] == "eval500"
     assert leak.evidence[0]["train_source"] == "train.jsonl:1"
@@ -269,24 +268,6 @@ def test_tasks_that_resemble_themselves_are_measured_by_that() -> None:
         return [(" ".join([*frame[:15], story(rng, 1), *frame[15:]]), rng.choice(["yes", "no"])) for _ in range(count)]
 
     assert leaks(items(100), items(50)) == []
-
-
-def test_a_task_seen_is_an_info_and_a_new_task_is_said_to_be_new() -> None:
-    sums = [(f"Please add the numbers {a} and {b}.", str(a + b)) for a, b in _pairs(0, 60)]
-    seen = Contamination().check(corpus(sums[:40], sums[40:]))
-    assert [(o.severity, o.count, o.total) for o in seen if o.task] == [("info", 20, 20)]
-    new = Contamination().check(corpus(stories(0, 40), sums[40:], eval_task="sum"))
-    assert [(o.severity, o.count, o.total) for o in new if o.task] == [("info", 0, 20)]
-    two = Corpus.from_examples(
-        [Example(f"{n}", "story", prompt, answer="x") for n, (prompt, _) in enumerate(stories(0, 40))]
-        + [
-            Example(f"{task}{n}", task, prompt, answer=answer, split="eval")
-            for task in ("sum", "other")
-            for n, (prompt, answer) in enumerate(sums[40:])
-        ]
-    )
-    (both,) = (o for o in Contamination().check(two) if "sum, other" in o.message or "other, sum" in o.message)
-    assert (both.severity, both.task, both.count, both.total) == ("info", None, 0, 40)
 
 
 def test_without_two_splits_there_is_nothing_to_compare() -> None:

@@ -47,22 +47,19 @@ def test_chance_by_hand() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "answer", "sequence", "others"),
+    ("answer", "sequence", "others"),
     [
-        ("What is 3 + 4 * 5?", "23", ("+", "*"), ()),
-        ("(12+3) \u00d7 2 - 1 =", "29", ("+", "*", "-"), ()),
-        ("On 2024-05-01, at 5/6 past, call 555-1234.", "ok", (), ()),
-        ("Wake me.", '{"tool": "alarm", "time": "7"}', ("tool alarm",), ("alarm(time)",)),
-        ("Both.", '[{"name": "a", "arguments": {"x": 1}}, {"name": "b", "arguments": {}}]', ("tool a", "tool b"), ("a(x)",)),
-        ("Nested.", '{"function": {"name": "a", "arguments": {"name": "Ben"}}}', ("tool a",), ("a(name)",)),
-        ("An object.", '{"year": 1905, "city": "Bern"}', (), ("key year", "key city")),
-        ("Broken.", '{"tool": ', (), ()),
-        ("Deep.", "[" * 3000, (), ()),
+        ('{"tool": "alarm", "time": "7"}', ("tool alarm",), ("alarm(time)",)),
+        ('[{"name": "a", "arguments": {"x": 1}}, {"name": "b", "arguments": {}}]', ("tool a", "tool b"), ("a(x)",)),
+        ('{"function": {"name": "a", "arguments": {"name": "Ben"}}}', ("tool a",), ("a(name)",)),
+        ('{"year": 1905, "city": "Bern"}', (), ("key year", "key city")),
+        ('{"tool": ', (), ()),
+        ("[" * 3000, (), ()),
     ],
 )
-def test_skills_are_read(prompt: str, answer: str, sequence: tuple[str, ...], others: tuple[str, ...]) -> None:
-    assert read_skills((), prompt, answer)[:2] == (sequence, others)
-    assert read_skills(("own",), prompt, answer)[0] == ("own",)
+def test_skills_are_read(answer: str, sequence: tuple[str, ...], others: tuple[str, ...]) -> None:
+    assert read_skills((), answer)[:2] == (sequence, others)
+    assert read_skills(("own",), answer)[0] == ("own",)
 
 
 def test_a_level_is_told_and_not_what_follows_from_it() -> None:
@@ -105,10 +102,12 @@ def test_one_absence_by_chance_is_no_hole() -> None:
 
 
 def test_steps_forms_and_lengths() -> None:
-    train = [{"prompt": f"What is {n} + {n + 1}?", "answer": str(2 * n + 1)} for n in range(10, 90)]
-    longer = [{"prompt": f"What is {n} + {n + 1} + {n}?", "answer": str(3 * n + 1)} for n in range(10, 20)]
+    train = [{"prompt": f"What is {n} + {n + 1}?", "answer": str(2 * n + 1), "skills": ("+",)} for n in range(10, 90)]
+    longer = [
+        {"prompt": f"What is {n} + {n + 1} + {n}?", "answer": str(3 * n + 1), "skills": ("+", "+")} for n in range(10, 20)
+    ]
     assert _holes(_corpus(train, longer)) == [("steps", "2 steps", 10)]
-    boxed = [{"prompt": f"What is {n} + {n + 2}?", "answer": rf"\boxed{{{2 * n + 2}}}"} for n in range(10, 20)]
+    boxed = [{"answer": rf"\boxed{{{2 * n + 2}}}", "skills": ("+",)} for n in range(10, 20)]
     assert [(kind, rows) for kind, _, rows in _holes(_corpus(train, boxed))] == [("form", 10)]
     words = [{"answer": " ".join(random.Random(n).choices(["sun", "rain", "snow"], k=4))} for n in range(80)]
     long = [{"answer": " ".join(random.Random(n).choices(["sun", "rain", "snow"], k=40))} for n in range(10)]
@@ -169,25 +168,7 @@ def test_a_function_names_the_skills() -> None:
         Coverage("test_audit_coverage:nothing")
 
 
-@pytest.mark.gym
 def test_the_top_up_list(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line per hole; the rows of a level of Reasoning Gym are made, and none of them is a held-out one."""
-    monkeypatch.chdir(tmp_path)
-    train, held_out = "reasoning-gym:chain_sum@1x60,chain_sum@3x60", "reasoning-gym:chain_sum@1x20,chain_sum@2x20"
-    code, out, _ = call("audit", train, "--eval", held_out, "--check", "coverage", "--top-up", "add.jsonl")
-    assert code == 0
-    assert "100 rows to add for 1 gap, 100 of them" in " ".join(out.split())
-    (hole,) = map(json.loads, Path("add.jsonl").read_text().splitlines())
-    assert (hole["kind"], hole["missing"], hole["rows"], hole["made"]) == ("level", "2", 100, 100)
-    rows = [json.loads(line) for line in Path("add.rows.jsonl").read_text().splitlines()]
-    assert len({row["prompt"] for row in rows}) == 100
-    assert {row["level"] for row in rows} == {2.0}
-    _, out, _ = call("audit", "add.rows.jsonl", "--eval", held_out, "--check", "contamination", "--json")
-    assert not [one for one in json.loads(out)["observations"] if one["severity"] == "error"]
-    assert call("audit", train, "--eval", held_out, "--top-up", "add.jsonl")[0] == 1
-
-
-def test_holes_that_nobody_can_make_are_listed(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [{"prompt": f"Do it with {n * 7919}.", "answer": "7", "skills": ["a"]} for n in range(40)]
     needs = [{"prompt": f"Try it with {n * 104729}.", "answer": "7", "skills": ["a", "b"]} for n in range(8)]
@@ -195,15 +176,6 @@ def test_holes_that_nobody_can_make_are_listed(call: Call, tmp_path: Path, monke
     assert code == 0
     assert "100 rows to add for 1 gap" in out
     assert json.loads(Path("add.jsonl").read_text())["missing"] == "b"
-    assert not Path("add.rows.jsonl").exists()
-
-
-def test_signs_in_a_few_prompts_are_no_skills_of_the_task() -> None:
-    """Dates and docstrings hold signs in some held-out prompts; sums are read where most rows have some."""
-    train = [{"prompt": f"On which weekday was day {n} of the year?", "answer": str(n)} for n in range(60)]
-    held_out = [{"prompt": f"The {n} / 4 / 2 + {n} note, what day was it?", "answer": str(n)} for n in range(10, 16)]
-    plain = [{"prompt": f"On which weekday did day {n} of the month fall?", "answer": str(n)} for n in range(20)]
-    assert _holes(_corpus(train, [*held_out, *plain])) == []
 
 
 def test_shorter_answers_are_no_hole() -> None:

@@ -309,7 +309,6 @@ def test_outputs_take_the_place_of_nothing(call: Call, dirty: tuple[str, str]) -
         ("--out", "found"),
         ("--fix", "same.jsonl", "--top-up", "same.jsonl"),
         ("--fix", "new/rows/f.jsonl", "--out", "new"),
-        ("--top-up", "a.jsonl", "--fix", "a.rows.jsonl"),
     ):
         code, _, err = call("audit", train, "--eval", held_out, *options)
         assert (code, len(err.strip().splitlines())) == (1, 1), options

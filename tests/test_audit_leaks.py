@@ -250,7 +250,6 @@ def test_case_and_quotes_of_code_make_another_question() -> None:
     other = [(CODE.format(n, n + 7, "X"), str(n + 7)) for n in range(300)]
     assert graver(other, asked) == []
     assert graver([(prompt.replace("(X)", '("x")'), "x") for prompt, _ in other], asked) == []
-    assert graver([*other, *((prompt.upper(), answer) for prompt, answer in asked[:20])], asked) == [("error", 20)]
 
 
 @pytest.mark.parametrize(
@@ -293,18 +292,6 @@ def test_a_sum_inside_a_longer_one_is_another_question() -> None:
     assert graver(longer, [(f"{text}?", "1") for text in asked]) == []
 
 
-def test_words_that_come_often_in_slots_do_not_hide_that_all_have_one_wording() -> None:
-    def switched(room: str) -> list[Item]:
-        things = [(thing, way) for thing in ("lamp", "fan", "heater") for way in ("on", "off")]
-        return [(f"Turn the {thing} in the {room} {way}.", f"{room}-{thing}-{way}") for thing, way in things]
-
-    train = [*switched("kitchen"), *switched("hall")]
-    alike = seen(train, switched("attic"))
-    assert any(o.message.startswith("6 of 6 held-out prompts resemble") for o in alike)
-    other = seen(train, [(f"Is the {room} warm?", room) for room in ("attic", "cellar", "porch")])
-    assert any("none of 12 compared is worded like a held-out prompt" in o.message for o in other)
-
-
 def test_eval_with_answers_is_compared_with_train_without(tmp_path: Path) -> None:
     rows = [{"prompt": prompt, "answer": answer.split("#### ")[1]} for prompt, answer in problems(8, 40)]
     for name, kept in (("train", [{"prompt": row["prompt"]} for row in rows[:30]]), ("eval", rows[20:])):
@@ -324,7 +311,6 @@ def test_a_hole_that_only_leaks_fill_is_named() -> None:
     rows += [Example(f"l{i}", "t", f"Solve this:\n{p}", answer=a, level=2.0) for i, (p, a) in enumerate(items[30:40])]
     found = [o for o in Coverage().check(Corpus.from_examples(rows)) if "lacks: 2 (30)" in o.message]
     assert [(o.severity, o.count, o.total) for o in found] == [("warning", 30, 30)]
-    assert "copies of held-out rows" in found[0].message
 
 
 def test_near_duplicates_inside_train_are_a_warning_and_templates_are_none() -> None:
@@ -377,8 +363,7 @@ def test_many_tasks_are_read_without_going_through_the_table_for_each() -> None:
     counted = Counted(corpus.table)
     corpus.table = cast(Any, counted)
     found = Contamination().check(corpus)
-    assert {o.task for o in found} == {None, *(f"t{n}" for n in range(300))}  # None: what was looked at and found clean
-    assert {o.severity for o in found} == {"info"}
+    assert [(o.task, o.severity, o.total) for o in found] == [(None, "info", 300)]  # what was looked at and found clean
     assert counted.passes < 20
 
 
@@ -439,7 +424,7 @@ def test_a_whole_prompt_without_an_answer_is_found_though_its_first_words_are_te
 
 @pytest.mark.parametrize(("change", "exact"), [(str, True), (str.upper, False)])
 def test_a_prompt_in_another_case_is_shared_but_not_to_the_character(change: Callable[[str], str], exact: bool) -> None:
-    items = [(CODE.format(n, n + 7, "x"), str(n)) for n in range(3)]
+    items = [(f"What is the sum of {n} and {n + 7} pens?", str(n)) for n in range(3)]
     train = [(change(prompt), answer) for prompt, answer in items]
     same = find_leaks(Corpus.from_examples([*examples(train, "train"), *examples(items, "eval")])).overlap
     assert (same.shared.tolist(), same.exact.tolist()) == ([True] * 3, [exact] * 3)

@@ -1,4 +1,4 @@
-"""Conversations with tools: forms, identifiers, order, answers and arguments by hand, and a user's file with tool calls."""
+"""Conversations with tools: forms, identifiers and their order by hand, and a user's file with tool calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cli_call import Call as CallCommand
 from cli_call import write
 
 from mixwright.audit.checks.traces import Traces
-from mixwright.audit.steps.call_faults import answered, argument_steps, citations
+from mixwright.audit.steps.call_faults import citations
 from mixwright.audit.steps.tool_events import MAX_EVENTS, has_calls, read_events
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.tool_messages import with_tools
@@ -47,8 +47,8 @@ FOUND, BOOKED = {"hotels": [{"hotel_id": "H-4711"}]}, {"price": 312.5}
 def test_forms_of_one_call(text: str) -> None:
     assert has_calls(text)
     events = read_events("A hotel in Cork.", text)
-    assert [(one.kind, one.name) for one in events] == [("asked", ""), ("call", "find"), ("result", "find"), ("said", "")]
-    assert (events[1].data, events[2].data) == ({"city": "Cork"}, FOUND)
+    assert [(one.kind, one.name) for one in events] == [("asked", ""), ("call", "find"), ("result", "")]
+    assert (events[1].data, json.dumps(FOUND) in events[2].text) == ({"city": "Cork"}, True)
     assert all(one.span is None or text[slice(*one.span)] == one.text for one in events)
 
 
@@ -79,60 +79,22 @@ def test_where_identifiers_come_from() -> None:
     assert _states(_chat(user, *echoed, answer)) == ["dangling"]  # a call's own result repeats its arguments
 
 
-@pytest.mark.parametrize(
-    ("answer", "read"),
-    [
-        ("It costs 312.5 euros.", [True]),
-        ("It costs about 312.", [True]),
-        ("It costs $312.50 in 2024.", [True]),
-        ("It costs 299.", [False]),
-        ("That is 937.5 for 3 nights.", []),  # worked out
-        ("It is booked from 14:30 on 2024-05-03.", []),
-        ("It costs 299, or 418 with breakfast.", []),  # which of them stands for it is not known
-    ],
-)
-def test_numbers_of_answers(answer: str, read: list[bool]) -> None:
-    turns = _chat(("user", "Cork, 3 nights."), ("assistant", BOOK), ("tool", BOOKED), ("assistant", answer))
-    found = list(answered(read_events(turns[:-1], turns[-1:])))
-    assert [one.step.is_right for one in found] == read
-    assert all(one.step.span and answer[slice(*one.step.span)] in one.step.text for one in found)
-
-
-@pytest.mark.parametrize(
-    ("request_text", "right"),
-    [
-        ("3 nights in Cork.", [True]),
-        ("30 nights in Cork.", [False]),
-        ("For me and 2 friends.", []),  # may be worked out
-        ("Some nights in Cork.", []),
-        ("2 rooms with 5 beds for 8 people", []),
-    ],
-)
-def test_numbers_of_arguments(request_text: str, right: list[bool]) -> None:
-    turns = _chat(("user", request_text), ("assistant", BOOK))
-    assert [one.is_right for one in argument_steps(read_events(turns[:-1], turns[-1:]))] == right
-
-
 def _check(share: float, change: str) -> list[Observation]:
     """Two hundred bookings, a share of them changed in one way."""
     rng, rows = random.Random(1), []
     for number in range(200):
         identifier, nights, price = f"H-{rng.randrange(10**5, 10**6)}", rng.randrange(13, 40), rng.randrange(200, 900)
-        cited, argument, stated = identifier, nights, price
         is_changed = rng.random() < share
-        if is_changed:
-            cited = f"H-{rng.randrange(10**5, 10**6)}" if change == "cited" else cited
-            argument = nights * 10 if change == "argument" else nights
-            stated = price + 1 if change == "stated" else price
+        cited = f"H-{rng.randrange(10**5, 10**6)}" if is_changed and change == "cited" else identifier
         find, book = (
             (("assistant", FIND), ("tool", [{"hotel_id": identifier}])),
             (
-                ("assistant", {"name": "book", "arguments": {"hotel_id": cited, "nights": argument}}),
+                ("assistant", {"name": "book", "arguments": {"hotel_id": cited, "nights": nights}}),
                 ("tool", {"price": price}),
             ),
         )
         middle = [*book, *find] if is_changed and change == "order" else [*find, *book]
-        turns = _chat(("user", f"{nights} nights in Cork."), *middle, ("assistant", f"It costs {stated}."))
+        turns = _chat(("user", f"{nights} nights in Cork."), *middle, ("assistant", f"It costs {price}."))
         rows.append(Example(f"i{number}", "hotels", with_tools(tuple(turns[:-1]), TOOLS), target=tuple(turns[-1:])))
     return Traces().check(Corpus.from_examples(rows))
 
@@ -142,18 +104,13 @@ def _check(share: float, change: str) -> list[Observation]:
     [
         ("cited", "cite an identifier that nothing before provides (book.hotel_id)"),
         ("order", "cite an identifier before the call that returns it (book.hotel_id)"),
-        ("stated", "other than the result's, and one rule explains"),
-        ("argument", "other than the request's, and one rule explains"),
     ],
 )
 def test_faults_are_told_where_they_are_many(change: str, words: str) -> None:
     (told,) = [one for one in _check(0.2, change) if one.severity == "warning"]
     assert words in told.message
     assert 20 < told.count < 60
-    if change == "stated":
-        assert told.evidence[0]["end"] - told.evidence[0]["start"] == 3
-    else:
-        assert "start" not in told.evidence[0]  # the call stands in the prompt
+    assert "start" not in told.evidence[0]  # the call stands in the prompt
     (sound,) = _check(0.0, change)
     assert (sound.severity, sound.total) == ("info", 200)
 

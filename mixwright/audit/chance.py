@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,9 +25,6 @@ PROMPT_CHARACTERS_READ = 4000
 """Characters of a prompt that are read."""
 TEMPLATE_WORD_MIN_SHARE = 0.2
 """A word in this share of a task's prompts belongs to its template: several phrasings of one task are still templates."""
-
-COMMON_WORD_MIN_SHARE, MIN_COMMON_WORDS = 0.9, 2
-"""A word in this share of a task's prompts belongs to a wording that all of them have; how many such words make one."""
 
 ORDER_MARGIN = 2.0
 """By how much prompts without slots may agree more often than the order of their words says. In grammars that were tried
@@ -80,11 +76,6 @@ class Template:
     def with_slot_classes(self, prompt: str) -> tuple[str, ...]:
         """The prompt with each slot's filling replaced by its class (in angle brackets)."""
         return tuple(token if token in self.words else f"<{slot_class(token)}>" for token in tokens(prompt))
-
-    def coarse_form(self, prompt: str) -> str:
-        """The shape, coarser: numbers alike, and a run of slots as one. What "the same task" looks like."""
-        marks = (token if token in self.words else "*" for token in tokens(prompt))
-        return re.sub(r"\*(?: \*)+", "*", " ".join(marks))
 
     def chance_of_same_filling(self, shape: tuple[str, ...]) -> float:
         """Probability that two prompts of this shape are the same prompt."""
@@ -171,13 +162,6 @@ def _places(shape: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
 
 def _is_slot(token: str) -> bool:
     return token[0] == "<" and len(token) > 1
-
-
-def common_words(prompts: Sequence[str]) -> frozenset[str]:
-    """Words that stand in nearly all of these prompts; none where they are fewer than `MIN_COMMON_WORDS`."""
-    counts = Counter(word for prompt in prompts for word in set(tokens(prompt)) if word[0].isalpha())
-    common = frozenset(word for word, count in counts.items() if count >= COMMON_WORD_MIN_SHARE * len(prompts))
-    return common if len(common) >= MIN_COMMON_WORDS else frozenset()
 
 
 def format_expected(expected: float) -> str:

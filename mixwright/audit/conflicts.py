@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mixwright.audit.rows import Fingerprints, Reader, fingerprints, hash64, positions_by_code, tasks_of_files
+from mixwright.audit.rows import Reader, fingerprints, hash64, positions_by_code, tasks_of_files
 from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, to_visible
 from mixwright.audit.unseen import CONTEXT_WORDS, name_words
 from mixwright.corpus import Corpus
@@ -137,9 +137,9 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     A prompt is the same whatever its case, space and closing marks (`normal_form`); rows that differ in a column called like
     a context have different prompts. Preference pairs are left out.
     """
-    prints, reader = fingerprints(corpus), Reader(corpus)
+    (tasks, prints), reader = fingerprints(corpus).of_rows(), Reader(corpus)
     train = np.flatnonzero(~prints.held_out & (prints.answer != 0))
-    rows_by_task = {prints.tasks[code]: train[at] for code, at in positions_by_code(prints.task[train]).items()}
+    rows_by_task = {tasks[code]: train[at] for code, at in positions_by_code(prints.task[train]).items()}
     rows_by_task = {task: rows for task, rows in rows_by_task.items() if corpus.tasks[task].kind != "preference"}
     of_files = tasks_of_files(corpus)
     in_files = [rows for task, rows in rows_by_task.items() if task in of_files]
@@ -149,7 +149,7 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     return [_compare(task, total, reader, own) for task, total, own in repeated if len(own)]
 
 
-def _shared(prints: Fingerprints, groups: Sequence[np.ndarray]) -> np.ndarray:
+def _shared(prints: np.recarray[Any, Any], groups: Sequence[np.ndarray]) -> np.ndarray:
     """Return the row numbers (int64, ascending) whose prompt stands in several of these groups."""
     own = [np.unique(prints.normal[rows]) for rows in groups]
     prompts, counts = np.unique(np.concatenate([np.zeros(0, np.uint64), *own]), return_counts=True)
@@ -171,7 +171,7 @@ class _Repeated:
     """Whether they have not all one text for an answer."""
 
     @staticmethod
-    def read(prints: Fingerprints, numbers: np.ndarray) -> _Repeated:
+    def read(prints: np.recarray[Any, Any], numbers: np.ndarray) -> _Repeated:
         """Those among the rows of a task."""
         numbers = numbers[np.argsort(prints.normal[numbers], kind="stable")]
         starts = np.flatnonzero(np.r_[len(numbers) > 0, prints.normal[numbers][1:] != prints.normal[numbers][:-1]])

@@ -1,4 +1,4 @@
-"""Surface features of a prompt that need no understanding: words, openings, signs, negation, numbers, length, overlap.
+"""Surface features of a prompt that need no understanding: words, openings, signs, negation, numbers, length.
 
 Left out on purpose: which of them go with an answer, which `cues.py` works out.
 """
@@ -20,8 +20,7 @@ MAX_VALUE = 1e300
 MAX_VALUE_CHARACTERS = 40
 """Of a column's value in a message."""
 SHARED_PART_SHARE = 0.2
-"""A line in this share of the prompts is an instruction, and no part whose overlap is read."""
-MIN_PART_WORDS = 3
+"""A line in this share of the prompts is an instruction, and no part whose opening is read."""
 LEAST_KEYED_SHARE = 0.3
 """Share of the prompts in which a word stands beside a number, from which on these numbers are compared."""
 PARTS = (0.6, 0.5, 0.4, 1 / 3, 0.25, 0.2, 0.15)
@@ -44,7 +43,7 @@ class Feature(NamedTuple):
     """Something that a prompt has or has not."""
 
     kind: str
-    """word, opening, sign, negation, length, number, overlap, column; of rows with options position, longest, shares."""
+    """word, opening, sign, negation, length, number, column; of rows with options position, longest, shares."""
     value: str
     """Which one, as `yesterday`; of quantities which number is meant."""
     column: str = ""
@@ -60,7 +59,7 @@ class Feature(NamedTuple):
         return self.kind, self.column or self.value
 
 
-FORMS = ("opening", "sign", "negation", "length", "number", "overlap", "column")
+FORMS = ("opening", "sign", "negation", "length", "number", "column")
 """Kinds that say nothing of what a prompt is about."""
 
 
@@ -79,7 +78,7 @@ def read_features(prompts: Sequence[str], shared_parts: frozenset[str]) -> dict[
         for feature in dict.fromkeys(_features_of(prompt, own_parts)):
             positions[feature].append(position)
     found = {feature: np.array(rows, np.int64) for feature, rows in positions.items()}
-    for (kind, key), value_by_position in _quantities(prompts, visible, parts).items():
+    for (kind, key), value_by_position in _quantities(prompts, visible).items():
         found |= dict(_ends(kind, key, value_by_position, len(prompts)))
     return found
 
@@ -91,7 +90,7 @@ def prompts_with(feature: Feature, prompts: Sequence[str], shared_parts: frozens
         return [
             n for n, (prompt, own) in enumerate(zip(visible, parts, strict=True)) if feature in _features_of(prompt, own)
         ]
-    values = _quantities(prompts, visible, parts, least_share=0.0).get((feature.kind, feature.value), {})
+    values = _quantities(prompts, visible).get((feature.kind, feature.value), {})
     return [n for n, value in values.items() if (value >= feature.bound if feature.is_upper else value <= feature.bound)]
 
 
@@ -114,9 +113,6 @@ def describe_feature(feature: Feature) -> str:
             return f"has a number {feature.value} of {bound}" if by_word else f"has {bound} as its {feature.value} number"
         case "column":
             return f"comes with {feature.value[:MAX_VALUE_CHARACTERS]!r} in the column {feature.column}"
-        case "overlap":
-            bound = f"{feature.bound or 0:.0%} or {'more' if feature.is_upper else 'fewer'}"
-            return f"ends with a part that shares {bound} of its words with the part before"
         case "longest":
             return "the longest option"
         case "shares":
@@ -152,17 +148,10 @@ Quantities = dict[tuple[str, str], dict[int, float]]
 """Kind and which one -> position of a prompt -> value."""
 
 
-def _quantities(
-    prompts: Sequence[str],
-    visible: Sequence[str],
-    parts: Sequence[Sequence[str]],
-    *,
-    least_share: float = LEAST_KEYED_SHARE,
-) -> Quantities:
-    """Length in words, overlap of the last part, and the numbers that so many prompts have."""
+def _quantities(prompts: Sequence[str], visible: Sequence[str]) -> Quantities:
+    """Length in words, and numbers."""
     lengths = {position: float(len(prompt.split())) for position, prompt in enumerate(prompts)}
-    numbers = {key: values for key, values in _numbers_of(visible).items() if len(values) >= least_share * len(prompts)}
-    return {**numbers, ("length", ""): lengths, ("overlap", ""): _overlaps_of(parts)}
+    return _numbers_of(visible) | {("length", ""): lengths}
 
 
 def _numbers_of(prompts: Sequence[str]) -> Quantities:
@@ -180,17 +169,6 @@ def _numbers_of(prompts: Sequence[str]) -> Quantities:
         if values:
             found["number", "first"][position] = values[0]
             found["number", "largest"][position] = max(values)
-    return found
-
-
-def _overlaps_of(parts: Sequence[Sequence[str]]) -> dict[int, float]:
-    """Position -> share of the words of the last part that stand in the part before it."""
-    found = {}
-    for position, own in enumerate(parts):
-        words = [{word.casefold() for word in _WORD.findall(part)} for part in own]
-        words = [one for one in words if len(one) >= MIN_PART_WORDS]
-        if len(words) > 1:
-            found[position] = len(words[-1] & words[-2]) / len(words[-1])
     return found
 
 

@@ -14,13 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.audit.cue_features import (
-    FORMS,
-    Feature,
-    find_shared_parts,
-    prompts_with,
-    read_features,
-)
+from mixwright.audit.cue_features import FORMS, Feature, find_shared_parts, prompts_with, read_features
 from mixwright.audit.rows import Reader, draw_sample, rows_by_task
 from mixwright.audit.text import normal_words, read_conclusion
 from mixwright.corpus import Corpus
@@ -179,10 +173,21 @@ def _read_features(
     """Features of the prompts, and the values of columns."""
     found = read_features([plain(row.prompt) for row in rows], shared_parts)
     for column in columns:
-        values = [str(row.extra[column]) if column in row.extra else "" for row in rows]
+        values = _values_of(rows, column)
         for value in {*values} - {""}:
             found[Feature("column", value, column)] = np.flatnonzero([one == value for one in values])
     return found
+
+
+def _rows_with(feature: Feature, rows: Sequence[Example], shared_parts: frozenset[str]) -> list[int]:
+    """Positions of the rows that have a feature."""
+    if feature.kind == "column":
+        return [n for n, value in enumerate(_values_of(rows, feature.column)) if value == feature.value]
+    return prompts_with(feature, [plain(row.prompt) for row in rows], shared_parts)
+
+
+def _values_of(rows: Sequence[Example], column: str) -> list[str]:
+    return [str(row.extra.get(column, "")) for row in rows]
 
 
 def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example], columns: Sequence[str]) -> list[Cue] | None:
@@ -203,31 +208,26 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
         and len(positions) <= len(rows) - MIN_LABEL_ROWS
     }
     has_label = {label: np.array([answer == label for answer in answers]) for label in labels}
-    chosen = _choose(features, has_label)
-    if not chosen:
-        return []
-    held_out_answers = [_read_answer(row).removeprefix(start) for row in held_out]
-    return [
-        _make_cue(
-            task,
-            one,
-            label,
-            features[one],
-            rows,
-            answers,
-            _rows_with(one, held_out, shared_parts),
-            held_out_answers,
+    found, held_out_answers = list[Cue](), [_read_answer(row).removeprefix(start) for row in held_out]
+    for feature, label in _choose(features, has_label):
+        own, is_other, beside = features[feature], ~has_label[label], _rows_with(feature, held_out, shared_parts)
+        own, without = own[np.argsort(~is_other[own], kind="stable")], len(rows) - len(own)
+        conflicts, others = int(is_other[own].sum()), int(is_other.sum())
+        cue = Cue(
+            task=task,
+            feature=feature,
+            label=label,
+            rows=len(own),
+            conflicts=conflicts,
+            rest=(others - conflicts) / without,
+            without=without,
+            others=others / len(rows),
+            held_out=len(beside),
+            held_out_conflicts=sum(held_out_answers[position] != label for position in beside),
+            examples=tuple(rows[position] for position in own.tolist()),
         )
-        for one, label in chosen
-    ]
-
-
-def _rows_with(feature: Feature, rows: Sequence[Example], shared_parts: frozenset[str]) -> list[int]:
-    """Positions of the rows that have a feature."""
-    if feature.kind == "column":
-        values = [str(row.extra[feature.column]) if feature.column in row.extra else "" for row in rows]
-        return [position for position, value in enumerate(values) if value == feature.value]
-    return prompts_with(feature, [plain(row.prompt) for row in rows], shared_parts)
+        found.append(cue)
+    return found
 
 
 def _choose(features: Mapping[Feature, np.ndarray], has_label: Mapping[str, np.ndarray]) -> list[tuple[Feature, str]]:
@@ -314,36 +314,6 @@ def _most_specific(best: Feature, candidates: Sequence[Feature], features: Mappi
     )
 
 
-def _make_cue(
-    task: str,
-    feature: Feature,
-    label: str,
-    positions: np.ndarray,
-    rows: Sequence[Example],
-    answers: Sequence[str],
-    beside: Sequence[int],
-    held_out_answers: Sequence[str],
-) -> Cue:
-    own = positions.tolist()
-    conflicts = [position for position in own if answers[position] != label]
-    agreeing = [position for position in own if answers[position] == label]
-    without = len(rows) - len(own)
-    others = sum(answer != label for answer in answers) - len(conflicts)
-    return Cue(
-        task,
-        feature,
-        label,
-        len(own),
-        len(conflicts),
-        others / without,
-        without,
-        (others + len(conflicts)) / len(rows),
-        len(beside),
-        sum(held_out_answers[position] != label for position in beside),
-        tuple(rows[position] for position in (*conflicts, *agreeing)),
-    )
-
-
 def _has_options(rows: Sequence[Example]) -> bool:
     """Whether most rows have options that are not the same in all of them."""
     texts = [tuple(option_texts(row)) for row in rows]
@@ -359,30 +329,24 @@ def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]
         own = [(position, *one[feature]) for position, one in enumerate(picked) if feature in one]
         wins, chance = sum(is_right for _, is_right, _ in own), float(np.mean([share for _, _, share in own]))
         kappa = (wins / len(own) - chance) / (1 - chance)
-        if len(own) < MIN_CUE_ROWS or kappa < LEAST_OPTION_KAPPA:
+        is_rule = len(own) >= MIN_CUE_ROWS and kappa >= LEAST_OPTION_KAPPA
+        if not is_rule or binomial_tail(wins, len(own), chance) * len(features) >= ALPHA:
             continue
-        if binomial_tail(wins, len(own), chance) * len(features) >= ALPHA:
-            continue
-        others = [one[feature][0] for one in others_picked if feature in one]
-        examples = [rows[position] for position, _, _ in sorted(own, key=lambda one: one[1])]
-        found.append(
-            (
-                -kappa,
-                Cue(
-                    task,
-                    feature,
-                    "",
-                    len(own),
-                    len(own) - wins,
-                    1 - chance,
-                    0,
-                    1 - chance,
-                    len(others),
-                    len(others) - sum(others),
-                    tuple(examples),
-                ),
-            )
+        beside = [one[feature][0] for one in others_picked if feature in one]
+        cue = Cue(
+            task=task,
+            feature=feature,
+            label="",
+            rows=len(own),
+            conflicts=len(own) - wins,
+            rest=1 - chance,
+            without=0,
+            others=1 - chance,
+            held_out=len(beside),
+            held_out_conflicts=len(beside) - sum(beside),
+            examples=tuple(rows[position] for position, _, _ in sorted(own, key=lambda one: one[1])),
         )
+        found.append((-kappa, cue))
     return [cue for _, cue in sorted(found, key=lambda one: one[0])][:MAX_CUES]
 
 

@@ -22,16 +22,19 @@ from mixwright.audit.user_functions import Function
 from mixwright.corpus import Corpus, texts
 
 Kind = Literal["task", "level", "skill", "detail", "pair", "steps", "form", "length"]
-KINDS: tuple[Kind, ...] = ("task", "level", "skill", "detail", "pair", "steps", "form", "length")
+OF_SKILLS: tuple[Kind, ...] = ("skill", "detail", "pair", "steps")
+KINDS: tuple[Kind, ...] = ("level", *OF_SKILLS, "form", "length")
 """In this order: a row is told the first thing that train lacks for it, and what follows from that is not told again."""
 CHANCE = 0.05
 """Probability of an absence by chance, times the things that as many held-out rows need, from which on it is no hole."""
 STEPS_PER_DOUBLING = 2
 """Classes of length between one and twice as many tokens."""
+Names = dict[Kind, list[str]]
+"""What a row needs of each kind, each once."""
 
 
 class Need(NamedTuple):
-    """What a held-out row needs."""
+    """What a row needs, or has."""
 
     id: str
     """Of the row."""
@@ -39,12 +42,14 @@ class Need(NamedTuple):
     """Where it stands."""
     level: float | None
     """Its level."""
-    skills: Skills
-    """Its skills."""
-    form: str
-    """Form of its answer; empty where there is none."""
+    names: Names
+    """What it needs."""
     length: int | None
     """Class of length of its answer."""
+    is_parsed: bool
+    """Skills were read from its texts, where nobody named them."""
+    is_named: bool
+    """A column or a function named its skills."""
 
 
 @dataclass
@@ -52,42 +57,33 @@ class Supply:
     """What training rows have."""
 
     rows: int = 0
-    """How many."""
+    """How many, copies of held-out rows left out."""
     names: dict[Kind, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Kind -> what they have of it; forms apart."""
     rows_of_kind: Counter[Kind] = field(default_factory=Counter)
     """Kind -> rows that have something of it."""
-    levels: set[float | None] = field(default_factory=set)
-    """Levels, copies of held-out rows left out."""
-    copied_levels: set[float | None] = field(default_factory=set)
-    """Levels of copies."""
-    steps: set[int] = field(default_factory=set)
-    """Numbers of skills of a row."""
     forms: FormCounts = field(default_factory=FormCounts)
     """Forms of answers."""
     longest: int = 0
     """Class of length of the longest answer."""
     named_rows: int = 0
-    """Rows whose skills a column or a function named."""
+    """Rows whose skills are named."""
     parsed_rows: int = 0
     """Rows whose skills were read from texts."""
 
     def add(self, need: Need) -> None:
         """Count a training row."""
         self.rows += 1
-        for kind in KINDS[1:]:
-            names = names_of(need, kind)
-            self.rows_of_kind[kind] += bool(names)
-            if kind != "form":
-                self.names[kind].update(names)
-        self.levels.add(need.level)
-        self.named_rows += bool(need.skills.sequence) and not need.skills.parsed
-        self.parsed_rows += _is_parsed(need)
-        if need.skills.sequence:
-            self.steps.add(len(need.skills.sequence))
-        if need.form:
-            self.forms.add(need.form)
+        self.named_rows += need.is_named
+        self.parsed_rows += need.is_parsed
         self.longest = max(self.longest, need.length or 0)
+        for kind, names in need.names.items():
+            self.rows_of_kind[kind] += bool(names)
+            if kind == "form":
+                for name in names:
+                    self.forms.add(name)
+            else:
+                self.names[kind].update(names)
 
 
 @dataclass(frozen=True)
@@ -109,6 +105,11 @@ class Hole:
     is_hole: bool
     """Chance does not explain it."""
 
+    @property
+    def levels(self) -> list[float]:
+        """Levels of its rows."""
+        return sorted({need.level for need in self.rows if need.level is not None})
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -118,8 +119,6 @@ class Coverage:
     """By task, then in the order of `KINDS`; those that chance explains, too."""
     cells: dict[tuple[str, float | None], str]
     """Task and level of held-out rows -> `covered`, or what is missing."""
-    supplies: dict[str, Supply]
-    """Task -> what its training rows have."""
 
 
 def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
@@ -141,45 +140,54 @@ def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
         columns = (batch.column(name).to_pylist() for name in names)
         both = (texts(batch, "prompt"), texts(batch, "target"))
         for name, task, source, split, level, named, gold, prompt, target in zip(*columns, *both, strict=True):
-            is_copy, answer = next(copied), gold or target or ""
-            if is_copy:
-                supplies[task].copied_levels.add(level)
+            own, answer = supplies[task] if split != "eval" else None, gold or target or ""
+            if next(copied):
                 continue
             if function is not None and not named:
                 row = {"id": name, "task": task, "prompt": prompt, "answer": answer, "level": level}
                 skills = read_named_skills(function, row, source)
             else:
-                skills = read_skills(tuple(named or ()), prompt or "", answer)
-            need = Need(name, source, level, skills, coarse_form(answer) if answer else "", _length(answer))
-            if split == "eval":
+                skills = read_skills(tuple(named or ()), answer)
+            need = _read_need(name, source, level, skills, answer)
+            if own is None:
                 needs[task].append(need)
             else:
-                supplies[task].add(need)
+                own.add(need)
                 together.add(need)
     needs_by_task = {task: _with_comparable_skills(rows, supplies.get(task)) for task, rows in sorted(needs.items())}
     holes = [hole for task, rows in needs_by_task.items() for hole in _holes_of(task, rows, supplies.get(task), together)]
-    return Coverage(tuple(holes), _cells(needs_by_task, holes), dict(supplies))
+    return Coverage(tuple(holes), _cells(needs_by_task, holes))
 
 
-def _is_parsed(need: Need) -> bool:
-    """Whether skills were read from the texts of a row, where nobody named them."""
-    return need.skills.parsed and bool(need.skills.sequence or need.skills.others)
+def _read_need(row_id: str, source: str, level: float | None, skills: Skills, answer: str) -> Need:
+    sequence, tokens = skills.sequence, count_tokens(answer)
+    length = round(STEPS_PER_DOUBLING * math.log2(tokens)) if tokens else None
+    names: dict[Kind, Iterable[str]] = {
+        "level": () if level is None else (f"{level + 0.0:.12g}",),
+        "skill": sequence,
+        "detail": skills.others,
+        "pair": (" > ".join(pair) for pair in pairwise(sequence)),
+        "steps": (f"{len(sequence)} {'step' if len(sequence) == 1 else 'steps'}",) if sequence else (),
+        "form": (coarse_form(answer),) if answer and coarse_form(answer) else (),
+        "length": () if length is None else (_tokens_of(length),),
+    }
+    each_once = {kind: list(dict.fromkeys(own)) for kind, own in names.items()}
+    is_parsed = skills.parsed and bool(sequence or skills.others)
+    return Need(row_id, source, level, each_once, length, is_parsed, bool(sequence) and not skills.parsed)
 
 
 def _with_comparable_skills(needs: list[Need], own: Supply | None) -> list[Need]:
     """The held-out rows of a task, without skills that cannot be compared with those of the training rows.
 
-    Parsed ones that most rows lack are no skills there, but a date, a docstring, or an answer that happens to be JSON. Where
-    one side alone names its skills, nothing is compared.
+    Parsed ones that most rows lack are no skills there, but an answer that happens to be JSON. Where one side alone names
+    its skills, nothing is compared.
     """
     supply = own or Supply()
-    parsed = sum(map(_is_parsed, needs)) + supply.parsed_rows
-    if 2 * parsed < len(needs) + supply.rows:
-        needs = [need._replace(skills=Skills()) if need.skills.parsed else need for need in needs]
-    are_named = any(need.skills.sequence and not need.skills.parsed for need in needs)
-    if own is not None and are_named != (own.named_rows > 0):
-        return [need._replace(skills=Skills()) for need in needs]
-    return needs
+    are_parsed = 2 * (sum(need.is_parsed for need in needs) + supply.parsed_rows) >= len(needs) + supply.rows
+    one_side = own is not None and any(need.is_named for need in needs) != (own.named_rows > 0)
+    none: Names = {kind: [] for kind in OF_SKILLS}
+    is_left_out = [one_side or not (are_parsed or need.is_named) for need in needs]
+    return [need._replace(names=need.names | none) if out else need for need, out in zip(needs, is_left_out, strict=True)]
 
 
 def chance_of_absence(needed: int, held_out: int, train: int) -> float:
@@ -197,37 +205,11 @@ def chance_of_absence(needed: int, held_out: int, train: int) -> float:
     return math.prod((held_out - n) / (held_out + train - n) for n in range(needed))
 
 
-def _length(answer: str) -> int | None:
-    tokens = count_tokens(answer)
-    return round(STEPS_PER_DOUBLING * math.log2(tokens)) if tokens else None
-
-
 def _tokens_of(length: int) -> str:
     """The tokens of a class of length, in words."""
     low, high = (2 ** ((length + edge) / STEPS_PER_DOUBLING) for edge in (-0.5, 0.5))
     first, last = math.ceil(low), math.ceil(high) - 1
     return f"{first} to {last} tokens" if last > first else f"{first} tokens" if first > 1 else "1 token"
-
-
-def names_of(need: Need, kind: Kind) -> list[str]:
-    """What a row needs of one kind, each once."""
-    sequence = need.skills.sequence
-    match kind:
-        case "level":
-            names = [] if need.level is None else [f"{need.level + 0.0:.12g}"]
-        case "skill":
-            names = [*sequence]
-        case "detail":
-            names = [*need.skills.others]
-        case "pair":
-            names = [" > ".join(pair) for pair in pairwise(sequence)]
-        case "steps":
-            names = [f"{len(sequence)} {'step' if len(sequence) == 1 else 'steps'}"] if sequence else []
-        case "form":
-            names = [need.form] if need.form else []
-        case _:
-            names = [] if need.length is None else [_tokens_of(need.length)]
-    return list(dict.fromkeys(names))
 
 
 def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply) -> list[Hole]:
@@ -237,10 +219,10 @@ def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply
         return [Hole(task, "task", task, tuple(needs), total, None, is_hole=True)]
     found: list[Hole] = []
     left = needs
-    for kind in KINDS[1:]:
+    for kind in KINDS:
         rows_by_name: dict[str, list[Need]] = defaultdict(list)
         for need in left if _is_compared(kind, own) else ():
-            for name in names_of(need, kind):
+            for name in need.names[kind]:
                 rows_by_name[name].append(need)
         counts = sorted(map(len, rows_by_name.values()))
         train_rows = own.rows if kind in ("skill", "detail") else own.rows_of_kind[kind]
@@ -248,7 +230,7 @@ def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply
         for name, rows in rows_by_name.items():
             if name in supplied:
                 continue
-            is_named = kind == "skill" and any(not need.skills.parsed for need in rows)
+            is_named = kind == "skill" and any(need.is_named for need in rows)
             chance = None if kind == "level" or is_named else chance_of_absence(len(rows), len(left), train_rows)
             as_frequent = len(counts) - bisect.bisect_left(counts, len(rows))
             is_hole = chance is None or chance * as_frequent < CHANCE
@@ -262,7 +244,7 @@ def _holes_of(task: str, needs: list[Need], own: Supply | None, together: Supply
 def _is_compared(kind: Kind, own: Supply) -> bool:
     """Whether the training rows of a task say what of a kind the task has."""
     if kind == "level":
-        return own.levels != {None} and bool(own.levels or own.copied_levels)
+        return bool(own.names["level"]) or not own.rows
     return kind != "form" or (own.forms.total > 0 and not own.forms.spilled and own.forms.are_formats())
 
 

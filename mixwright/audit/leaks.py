@@ -63,7 +63,7 @@ def find_leaks(corpus: Corpus) -> Leaks:
 
 
 def _search_leaks(corpus: Corpus) -> Leaks:
-    prints = fingerprints(corpus, with_further_texts=True)
+    prints = fingerprints(corpus)
     reader = Reader(corpus)
     overlap = _accept_graded_answers(corpus, reader, find_overlap(prints))
     wrapped_index, near_index = _index(tuple(reader.sample(overlap.held_out[overlap.partner < 0], MAX_ROWS_INDEXED)))

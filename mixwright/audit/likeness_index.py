@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
@@ -24,9 +23,6 @@ KEPT_PER_ROW, MOST_KEPT_PER_ROW = 4, 64
 """Held-out texts that a train row is compared with in full: those with the largest share of their weight among its keys."""
 LEAST_KEY_SHARE = 0.05
 """Share of a text's weight that the keys must have."""
-CELLS, LEAST_FILLED = 2**20, 4
-"""Cells of a table of rows and texts that is filled at a time, and how many there may be for each pair that shares
-something; where there are more, pairs are sorted."""
 LENGTH_POWER = 0.25
 """How much a row of more features counts less."""
 
@@ -97,38 +93,16 @@ class ViewIndex:
         row, places = row[rank < KEYS_PER_ROW], places[rank < KEYS_PER_ROW]
         if not len(row):
             return nothing, nothing
-        kept = math.ceil(min(max(KEPT_PER_ROW * self.scale, 1), MOST_KEPT_PER_ROW))
-        is_dense = self._postings[places].sum() * LEAST_FILLED >= (row[-1] + 1) * self.count
-        rows_at_a_time = max(1, CELLS // self.count) if is_dense else int(row[-1]) + 1
-        edges = np.searchsorted(row, np.arange(0, row[-1] + 1 + rows_at_a_time, rows_at_a_time))
-        find = self._find_in_table if is_dense else self._find_in_pairs
-        found = [find(row[at:to], places[at:to], kept) for at, to in pairwise(edges) if to > at]
-        return np.concatenate([one for one, _ in found]), np.concatenate([other for _, other in found])
-
-    def _find_in_table(self, row: np.ndarray, places: np.ndarray, kept: int) -> tuple[np.ndarray, np.ndarray]:
-        """The texts that share most with each of a few rows, by a table of all texts and these rows."""
         spread, at = _expand(self._first[places], self._postings[places])
-        first_row, count = row[0], row[-1] - row[0] + 1
-        cells = (row[spread] - first_row) * self.count + self._text[at]
-        shared = np.bincount(cells, self._weight[at], count * self.count).reshape(count, self.count)
-        lack = (shared / -np.maximum(self._totals, 1e-6)).astype(np.float32)  # negative: the front is parted faster
-        most = np.full(count, -LEAST_KEY_SHARE, np.float32)
-        if kept < self.count:
-            most = np.minimum(most, np.partition(lack, kept - 1, axis=1)[:, kept - 1])
-        row, text = np.nonzero(lack <= most[:, None])
-        return _first_of_each(row + first_row, text, -lack[row, text], kept)
-
-    def _find_in_pairs(self, row: np.ndarray, places: np.ndarray, kept: int) -> tuple[np.ndarray, np.ndarray]:
-        """The same by sorting the pairs that share something, where these are few."""
-        spread, at = _expand(self._first[places], self._postings[places])
-        pair = row[spread] * self.count + self._text[at]
-        order = np.argsort(pair, kind="stable")
-        pair, weight = pair[order], self._weight[at][order]
-        first = np.flatnonzero(np.append(True, pair[1:] != pair[:-1]))
-        row, text = np.divmod(pair[first], self.count)
-        share = np.add.reduceat(weight, first) / np.maximum(self._totals[text], 1e-6)
-        keep = share >= LEAST_KEY_SHARE
-        return _first_of_each(row[keep], text[keep], share[keep], kept)
+        pairs, inverse = np.unique(row[spread] * self.count + self._text[at], return_inverse=True)
+        row, text = np.divmod(pairs, self.count)
+        share = (np.bincount(inverse, self._weight[at]) / np.maximum(self._totals[text], 1e-6)).astype(np.float32)
+        row, text, share = (values[share >= LEAST_KEY_SHARE] for values in (row, text, share))
+        order = np.lexsort((-share, row))
+        row, text = row[order], text[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        is_kept = rank < math.ceil(min(max(KEPT_PER_ROW * self.scale, 1), MOST_KEPT_PER_ROW))
+        return row[is_kept], text[is_kept]
 
     def _compare(self, features: Features, row: np.ndarray, text: np.ndarray) -> np.ndarray:
         """Likeness of each pair, float32."""
@@ -143,14 +117,6 @@ class ViewIndex:
         own_sizes = np.bincount(features.row, minlength=int(row.max(initial=0)) + 1)[row]
         length = (sizes / np.maximum(np.maximum(sizes, own_sizes), 1)) ** LENGTH_POWER
         return (shared / np.maximum(self._totals[text], 1e-6) * np.sqrt(shared) * length).astype(np.float32)
-
-
-def _first_of_each(row: np.ndarray, text: np.ndarray, share: np.ndarray, kept: int) -> tuple[np.ndarray, np.ndarray]:
-    """The pairs with the largest share of each row."""
-    order = np.lexsort((-share, row))
-    row, text = row[order], text[order]
-    rank = np.arange(len(row)) - np.searchsorted(row, row)
-    return row[rank < kept], text[rank < kept]
 
 
 def _expand(starts: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,8 +13,6 @@ from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.corpus import Corpus, texts
 
 Side = Literal["chosen", "rejected"]
-ALIKE_LENGTH = 1.25
-"""Ratio of lengths up to which two sides are alike in length."""
 FEW_TOKENS, MANY_TOKENS = 4, 12
 """Tokens of an answer that says nothing, where the other side has so many."""
 MIN_REPEATS, MOST_DIFFERENT_SHARE = 3, 0.5
@@ -47,20 +45,10 @@ class Pair:
         return is_trivial(self.rejected, self.chosen, self.prompt)
 
     @cached_property
-    def lengths(self) -> tuple[int, int]:
-        """Tokens of both, the preferred one first."""
-        return count_tokens(self.chosen), count_tokens(self.rejected)
-
-    @property
     def longer(self) -> Side | None:
         """The longer side; None where they are equal."""
-        own, other = self.lengths
+        own, other = count_tokens(self.chosen), count_tokens(self.rejected)
         return None if own == other else "chosen" if own > other else "rejected"
-
-    @property
-    def is_alike_in_length(self) -> bool:
-        """Whether one is at most `ALIKE_LENGTH` times as long as the other."""
-        return max(self.lengths) <= ALIKE_LENGTH * min(self.lengths)
 
     @cached_property
     def differing(self) -> list[tuple[str, Side]]:

@@ -30,7 +30,8 @@ MARGIN, LEAST_LIKENESS = 1.05, 2.0
 """How much nearer than these it must be, as a factor, and the least likeness that is told."""
 ROWS_OF_TASK_COUNTED = 50
 """Held-out rows of a task, from which on what they have in common weighs little."""
-BATCH_ROWS = 4096
+BATCH_ROWS = 1024
+"""Rows compared at a time, which bounds the memory of what they share with texts."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Rows of a corpus as the checks need them: texts batch by batch, and fingerprints of 37 bytes per row.
+"""Rows of a corpus as the checks need them: texts batch by batch, and fingerprints of 45 bytes per row.
 
 Left out on purpose: keeping texts. What a check wants to show, it fetches again by row number.
 """
@@ -19,14 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from mixwright.audit.shards import map_shards
-from mixwright.audit.text import (
-    BRIEF_ANSWER_CHARACTERS,
-    both_cases,
-    is_all_capitals,
-    normal_form,
-    read_conclusion,
-    to_visible,
-)
+from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, read_conclusion
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.reading import task_of
 from mixwright.corpus.rows import decode, pc
@@ -295,129 +288,73 @@ def _cut_excerpt(text: str, start: int) -> str:
     return ("\u2026" if start else "") + text[start:stop] + ("\u2026" if stop < len(text) else "")
 
 
-@dataclass(frozen=True)
-class Fingerprints:
-    """64-bit hashes of every row, and behind them of every further text to be compared; arrays of shape (texts,).
+_TEXT = np.dtype(
+    [("row", "i4"), ("task", "i4"), ("turns", "i4"), ("held_out", "?")]
+    + [(name, "u8") for name in ("exact", "normal", "answer", "final")]
+)
 
-    Further texts are the user turns of chats, and prompts once more without case where only one side's case is unknown.
-    """
+
+class Fingerprints(NamedTuple):
+    """Hashes of 64 bits of every row, and behind them of every user turn of a chat, as far as turns are compared."""
 
     tasks: tuple[str, ...]
     """Task names in order of appearance."""
-    task: np.ndarray
-    """int32: index into `tasks`."""
-    held_out: np.ndarray
-    """bool: the row is of the eval split."""
-    exact: np.ndarray
-    """uint64 of the prompt, outer space apart."""
-    normal: np.ndarray
-    """uint64 of the prompt's normal form."""
-    answer: np.ndarray
-    """uint64 of the answer's normal form; 0 where there is none."""
-    final: np.ndarray
-    """uint64 of the final answer: another way to the same answer is the same; 0 where there is none."""
-    row_of_extra_text: np.ndarray
-    """int64 of shape (texts - rows,): the row that each text behind the rows belongs to."""
-    is_chat_turn: np.ndarray
-    """bool of shape (texts - rows,): one of several turns of a chat."""
-
-    def combined(self, prompts: np.ndarray, answers: np.ndarray) -> np.ndarray:
-        """One uint64 per text for prompt and answer together."""
-        return prompts ^ (answers * np.uint64(0x9E3779B97F4A7C15))
-
-    @property
-    def row(self) -> np.ndarray:
-        """int64: the row that each text belongs to."""
-        return np.concatenate([np.arange(len(self.task) - len(self.row_of_extra_text)), self.row_of_extra_text])
+    texts: np.recarray[Any, Any]
+    """One record per text: its row; index of its task; user turns of the chat that it is a turn of, 0 for a row;
+    whether it is of the eval split; hashes of the prompt, outer space apart (exact), of its normal form, of the answer's
+    normal form, and of the final answer: another way to the same answer is the same. Hashes of answers are 0 where there is
+    none.
+    """
 
     def of_rows(self) -> Fingerprints:
         """Those of rows alone, in the same memory."""
-        count = len(self.task) - len(self.row_of_extra_text)
-        columns = {name: getattr(self, name)[:count] for name in _FINGERPRINT.names or ()}
-        return Fingerprints(self.tasks, **columns, row_of_extra_text=np.zeros(0, np.int64), is_chat_turn=np.zeros(0, bool))
+        return Fingerprints(self.tasks, self.texts[: self.row_count])
+
+    @property
+    def row_count(self) -> int:
+        """Rows: texts before the first turn of a chat."""
+        return int((self.texts.turns == 0).sum())
 
 
-_HASHES = ("exact", "normal", "answer", "final")
-_FINGERPRINT = np.dtype([("task", "i4"), ("held_out", "?"), *((name, "u8") for name in _HASHES)])
+def combine(prompts: np.ndarray, answers: np.ndarray) -> np.ndarray:
+    """One uint64 per text for the hashes of prompt and answer together."""
+    return prompts ^ (answers * np.uint64(0x9E3779B97F4A7C15))
 
 
 _KNOWN: WeakKeyDictionary[Corpus, Fingerprints] = WeakKeyDictionary()
 """Several checks read those of one corpus."""
 
 
-def fingerprints(corpus: Corpus, *, with_further_texts: bool = False) -> Fingerprints:
-    """One pass over `corpus`, or none where it is known; further texts are there `with_further_texts`.
-
-    They are read at once where there are two splits, which alone are compared by them.
-    """
-    known = _KNOWN.get(corpus)
-    if known is None:
-        splits = corpus.table["split"].unique().to_pylist()
-        known = _KNOWN[corpus] = _read_fingerprints(corpus, with_further_texts=len(splits) > 1)
-    return known if with_further_texts else known.of_rows()
-
-
-class _ShardPrints(NamedTuple):
-    """Fingerprints of the rows of one shard, of the texts behind them, and whose these are."""
-
-    tasks: tuple[str, ...]
-    rows: np.ndarray
-    extra: np.ndarray
-    row_of_extra: np.ndarray
-    is_chat_turn: np.ndarray
+def fingerprints(corpus: Corpus) -> Fingerprints:
+    """One pass over `corpus`, or none where it is known; turns of chats are read where there are two splits."""
+    if corpus not in _KNOWN:
+        with_further_texts = len(corpus.table["split"].unique()) > 1
+        codes, parts = dict[str, int](), list[np.ndarray]()
+        for first, (tasks, texts) in map_shards(corpus, _read_shard_fingerprints, with_further_texts, "fingerprints"):
+            texts["row"] += first
+            texts["task"] = np.array([codes.setdefault(task, len(codes)) for task in tasks], np.int32)[texts["task"]]
+            parts.append(texts)
+        texts = np.concatenate([*(part[part["turns"] == 0] for part in parts), *(part[part["turns"] > 0] for part in parts)])
+        _KNOWN[corpus] = Fingerprints(tuple(codes), texts.view(np.recarray))
+    return _KNOWN[corpus]
 
 
-def _read_fingerprints(corpus: Corpus, *, with_further_texts: bool) -> Fingerprints:
-    codes: dict[str, int] = {}
-    found = map_shards(corpus, _read_shard_fingerprints, with_further_texts, "fingerprints")
-    for _, shard in found:
-        code_of = np.array([codes.setdefault(task, len(codes)) for task in shard.tasks], np.int32)
-        for prints in (shard.rows, shard.extra) if len(code_of) else ():
-            prints["task"] = code_of[prints["task"]]
-    prints = np.concatenate([*(shard.rows for _, shard in found), *(shard.extra for _, shard in found)])
-    columns = {name: prints[name] for name in _FINGERPRINT.names or ()}
-    owners = np.concatenate([first + shard.row_of_extra for first, shard in found])
-    is_turn = np.concatenate([shard.is_chat_turn for _, shard in found])
-    return Fingerprints(tuple(codes), **columns, row_of_extra_text=owners, is_chat_turn=is_turn)
+def _read_shard_fingerprints(
+    batches: Sequence[pa.RecordBatch], with_further_texts: bool
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the tasks of a shard in their order, and its texts."""
+    codes = dict[str, int]()
 
+    def read() -> Iterator[tuple[Any, ...]]:
+        for row, turns in with_turns(batches):
+            if with_further_texts or not turns:
+                stripped, is_brief = row.prompt.strip(), len(row.answer) <= BRIEF_ANSWER_CHARACTERS
+                prompt = hash64(stripped), hash64(normal_form(row.prompt) or stripped)
+                answer = (_prints_of_brief_answer if is_brief else _prints_of_answer)(row.answer)
+                yield row.number, codes.setdefault(row.task, len(codes)), turns, row.split == "eval", *prompt, *answer
 
-def _read_shard_fingerprints(batches: Sequence[pa.RecordBatch], with_further_texts: bool) -> _ShardPrints:
-    codes: dict[str, int] = {}
-    prints_of_rows = np.zeros(sum(batch.num_rows for batch in batches), _FINGERPRINT)
-    extra_prints: list[tuple[Any, ...]] = []
-    extra_owners: list[tuple[int, bool]] = []
-    for row, turn_count in with_turns(batches):
-        if turn_count and not with_further_texts:
-            continue
-        prints, *extra = _fingerprints_of(row, codes.setdefault(row.task, len(codes)), with_further_texts)
-        if turn_count:
-            extra.insert(0, prints)
-        else:
-            prints_of_rows[row.number] = prints
-        extra_prints += extra
-        extra_owners += [(row.number, turn_count > 1)] * len(extra)
-    owner_rows, in_several_turns = (
-        np.array([owner_and_turn[at] for owner_and_turn in extra_owners], kind) for at, kind in ((0, np.int64), (1, bool))
-    )
-    return _ShardPrints(tuple(codes), prints_of_rows, np.array(extra_prints, _FINGERPRINT), owner_rows, in_several_turns)
-
-
-def _fingerprints_of(row: Row, code: int, with_further_texts: bool) -> list[tuple[Any, ...]]:
-    """The fingerprints of a text; and those of it without case, where that can be another text's.
-
-    A text in capitals may be any text that differs in case only. Two that both have case are the same only where prose has
-    another case, so capitals of train are looked up among texts with case of eval, and the other way round.
-    """
-    normal, caseless = both_cases(row.prompt)
-    held_out, stripped = row.split == "eval", row.prompt.strip()
-    is_brief = len(row.answer) <= BRIEF_ANSWER_CHARACTERS
-    answer, final = (_prints_of_brief_answer if is_brief else _prints_of_answer)(row.answer)
-    own_prints = (code, held_out, hash64(stripped), hash64(normal or stripped), answer, final)
-    all_capitals = with_further_texts and is_all_capitals(to_visible(row.prompt))
-    if not with_further_texts or not (all_capitals or caseless):
-        return [own_prints]
-    prefix = "capitals in train " if held_out != all_capitals else "capitals in eval "
-    return [own_prints, (*own_prints[:2], 0, hash64(prefix + (caseless or normal)), answer, final)]
+    texts = np.fromiter(read(), _TEXT)
+    return tuple(codes), texts
 
 
 def _prints_of_answer(answer: str) -> tuple[int, int]:

@@ -1,24 +1,17 @@
-"""Skills that a row needs: as its column `skills` names them, as a user's function says, or read from tool calls and sums.
+"""Skills that a row needs: as its column `skills` names them, as a user's function says, or read from tool calls.
 
-Source: skills as units of coverage, Zhao et al. 2025 (arXiv 2508.01191); the two parsers are our own.
+Source: skills as units of coverage, Zhao et al. 2025 (arXiv 2508.01191); the parser is our own.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, NamedTuple
 
 from mixwright.audit.user_functions import Function, WrongResultError, call_function
 from mixwright.tool_calls import calls_of
 
 MAX_JSON_CHARACTERS = 20_000
-_TERM, _SIGN = r"\({0,9}\d{1,40}(?:\.\d{1,40})?\){0,9}", r"\s?[-+*/x\u00d7\u00f7]\s?"
-_EXPRESSION = re.compile(rf"(?<![\w.-]){_TERM}(?:{_SIGN}{_TERM})+(?![\w-])")
-_OPERATOR = re.compile(r"[-+*/x\u00d7\u00f7]")
-_DATE_PHONE_OR_FRACTION = re.compile(r"\d{1,4}([-/])\d{1,2}\1\d{1,4}|\d{3}-\d{4}|\d{3}-\d{3}-\d{4}|\d{1,2}/\d{1,2}")
-"""Numbers with signs between them that are no sum: dates, calls, fractions."""
-_SAME_OPERATOR = {"\u00d7": "*", "\u00f7": "/", "x": "*"}
 
 
 class Skills(NamedTuple):
@@ -32,22 +25,17 @@ class Skills(NamedTuple):
     """Read from texts, where nobody named them."""
 
 
-def read_skills(named: tuple[str, ...], prompt: str, answer: str) -> Skills:
-    """The skills that a row names; else those of the tool calls in its answer, else of the sums in its prompt.
-
-    Sums are read where the answer holds a digit.
+def read_skills(named: tuple[str, ...], answer: str) -> Skills:
+    """The skills that a row names; else those of the tool calls in its answer.
 
     Examples:
-        >>> read_skills((), "What is 3 + 4 * 5?", "23").sequence
-        ('+', '*')
-        >>> read_skills((), "Wake me at 7.", '{"tool": "alarm", "time": "7:00"}')[:2]
+        >>> read_skills((), '{"tool": "alarm", "time": "7:00"}')[:2]
         (('tool alarm',), ('alarm(time)',))
     """
     if named:
         return Skills(named, parsed=False)
-    if answer[:1] in "{[" and len(answer) <= MAX_JSON_CHARACTERS and (found := _read_calls(answer)):
-        return found
-    return Skills(_read_operators(prompt) if any(character.isdigit() for character in answer) else ())
+    is_json = answer[:1] in ("{", "[") and len(answer) <= MAX_JSON_CHARACTERS
+    return (_read_calls(answer) if is_json else None) or Skills()
 
 
 def read_named_skills(function: Function, row: dict[str, Any], row_source: str) -> Skills:
@@ -64,13 +52,6 @@ def _read_names(found: Any) -> Skills:
     if wrong := [type(name).__name__ for name in names if type(name) is not str or not name]:
         raise WrongResultError(f"one with {wrong[0]}")
     return Skills(names, parsed=False)
-
-
-def _read_operators(prompt: str) -> tuple[str, ...]:
-    """The operators of the sums in a prompt, in the order in which they stand there."""
-    sums = (match[0] for match in _EXPRESSION.finditer(prompt) if not _DATE_PHONE_OR_FRACTION.fullmatch(match[0]))
-    signs = (str(sign) for one in sums for sign in _OPERATOR.findall(one))
-    return tuple(_SAME_OPERATOR.get(sign, sign) for sign in signs)
 
 
 def _read_calls(answer: str) -> Skills | None:

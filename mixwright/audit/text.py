@@ -130,23 +130,10 @@ def normal_form(text: str) -> str:
     Of drawings and code (two lines or more that are indented or spaced apart) only characters are folded: space has meaning
     there.
     """
-    return both_cases(text)[0]
-
-
-def is_all_capitals(text: str) -> bool:
-    """Whether `text` is all in capitals, so that nothing is known of its case; a formula is not."""
-    return text.isupper() and _LONG_WORD.search(text) is not None
-
-
-def both_cases(text: str) -> tuple[str, str]:
-    """The normal form of `text`, and the same without any case; the latter is empty where it is no other."""
     folded = _fold(text)
     if ("\n" in folded or "\r" in folded) and sum(map(bool, map(_INDENTED.search, folded.splitlines()))) > 1:
-        normal = folded.strip()
-    else:
-        normal = " ".join(_MARK.sub(" ", folded).split())
-    caseless = normal.casefold()
-    return normal, "" if caseless == normal else caseless
+        return folded.strip()
+    return " ".join(_MARK.sub(" ", folded).split())
 
 
 def _fold(text: str) -> str:
@@ -157,7 +144,8 @@ def _fold(text: str) -> str:
     text_and_code = _CODE.split(_OPTION.sub(lambda letter: letter.group().lower(), visible_text))
     text_and_code[::2] = [_strip_quotes(text_part.casefold()) for text_part in text_and_code[::2]]
     folded = "".join(text_and_code)
-    return folded.casefold() if is_all_capitals(visible_text) else folded
+    is_all_capitals = visible_text.isupper() and _LONG_WORD.search(visible_text)  # a formula is not
+    return folded.casefold() if is_all_capitals else folded
 
 
 def _strip_quotes(text: str) -> str:

@@ -27,7 +27,7 @@ from mixwright.audit.holes import find_coverage
 from mixwright.audit.learnt import CHECKS
 from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
-from mixwright.audit.top_up import check_top_up_file, rows_file, write_top_up
+from mixwright.audit.top_up import check_top_up_file, write_top_up
 from mixwright.catalog import list_defaults
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
@@ -161,10 +161,9 @@ def audit(
     if top_up is not None:
         holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
         cues = [cue for found in find_cues(corpus, cue_columns) for cue in found.cues]
-        counts = write_top_up(holes, cues, corpus, top_up)
+        counts = write_top_up(holes, cues, top_up)
         reasons = f"{format_count(counts['holes'], 'gap')} and {format_count(counts['cues'], 'cue')}"
-        made = f", {counts['made']:,} of them made in {rows_file(top_up)}" if counts["made"] else ""
-        written.append(f"{top_up}: {counts['wanted']:,} rows to add for {reasons}{made}.")
+        written.append(f"{top_up}: {counts['wanted']:,} rows to add for {reasons}.")
     return AuditReport(observations, corpus, config, cleaned, tuple(written))
 
 
@@ -230,9 +229,8 @@ def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: b
         check_findings_folder(out)
     if top_up is not None:
         check_top_up_file(top_up)
-    outputs = [path.resolve() for copy in copies for path in (copy, manifest_of(copy))]
-    outputs += [path.resolve() for path in ([] if top_up is None else [top_up, rows_file(top_up)])]
-    outputs += [out.resolve()] if out is not None else []
+    copied = [one for path in copies for one in (path, manifest_of(path))]
+    outputs = [path.resolve() for path in (*copied, *filter(None, [top_up, out]))]
     sources = [*sources_of(config.train), *sources_of(config.eval)]
     inputs = [Path(name).resolve() for name in sources if Path(name).exists()]
     for path, other in itertools.permutations([*inputs, *outputs], 2):

@@ -2,7 +2,7 @@
 
 Source: Li & Flanigan 2023 (arXiv 2312.16337) for task seen against item seen; the nulls and the template mask are our own.
 Unit: held-out rows with a partner in train, of the task's held-out rows (or of those indexed).
-Cost: two passes, 37 bytes per row, 45 per turn of a chat and per text whose case matters, an index of 5000 held-out rows.
+Cost: two passes, 45 bytes per row and per turn of a chat, an index of 5000 held-out rows.
 Blind spot: paraphrases, translations, look-alike letters, copies reworded and wrapped at once or cut short, talk in chats.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mixwright.audit.case import Case, Cases
+from mixwright.audit.case import Case, Pairs, read_cases
 from mixwright.audit.chance import chance_explains, format_expected
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.near_duplicates import have_common_passage
@@ -22,24 +22,17 @@ from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
 
 REMEDY = "Remove these rows from train, or split by prompt."
-REMEDY_SEEDS = " Seed generators by a hash, never by seed + 1."
 TOLERATED_SHARE = 0.02
 """Share of a task's held-out rows up to which an overlap that chance explains is only a warning."""
-TASKS_NAMED = 8
-"""New tasks that are named in one line."""
-NULL_OF_TASKS = "training on a task is intended: this is no leak of items"
 TRAIN = "train_"
 """How the fields of a pair's training row begin."""
-Pairs = list[tuple[int, int]]
-WordedAlike = tuple[int, int, int]
-"""Held-out prompts that are worded like a training prompt, held-out prompts looked at, training prompts looked at."""
 
 
 class Contamination(Check):
     """Compares the eval split with the train split, text by text: prompts, and each user turn of a chat."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
-        """Report leaked items, wrapped copies, prompts with two answers, near copies and trained tasks, per task of eval."""
+        """Report leaked items, wrapped copies, prompts with two answers and near copies, per task of eval."""
         leaks = find_leaks(corpus)
         if not len(leaks.overlap.held_out) or not len(leaks.overlap.train):
             missing_split = "train" if len(leaks.overlap.held_out) else "eval"
@@ -47,8 +40,7 @@ class Contamination(Check):
             return [Observation("contamination", None, "info", 0, 0, text, "")]
         observations: list[Observation] = []
         clean_cases: list[Case] = []
-        new_cases: list[tuple[str, WordedAlike]] = []
-        for case in Cases(Reader(corpus, whole=self.whole), leaks):
+        for case in read_cases(Reader(corpus, whole=self.whole), leaks):
             task_observations = [
                 *_observe_item_leaks(case),
                 *_observe_wrapped(case),
@@ -57,12 +49,6 @@ class Contamination(Check):
             ]
             clean_cases += [] if task_observations else [case]
             observations += task_observations
-            worded_alike = case.count_worded_alike()
-            if worded_alike[0] or case.train_rows_of_same_name:
-                observations.append(_observe_task_seen(case, worded_alike))
-            else:
-                new_cases.append((case.name, worded_alike))
-        observations += _observe_new_tasks(new_cases)
         return [*observations, _observe_clean(clean_cases)] if clean_cases else observations
 
 
@@ -70,14 +56,9 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
     shared = case.positions_where(case.leaks.overlap.shared)
     count, exact = len(shared), case.leaks.overlap.exact[shared].sum()
     text = f"{count} of {case.total} held-out items are also in train ({exact} exactly)."
-    shift = case.find_shift(shared)
-    if shift is not None:
-        text += " They come in the same order"
-        text += f", shifted by {shift}, as generators with neighbouring seeds make them." if shift else "."
     is_tolerated = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
-    remedy = REMEDY + REMEDY_SEEDS if shift else REMEDY
     severity: Severity = "warning" if is_tolerated else "error"
-    return _observe(case, case.number_pairs(shared), text, case.null, case.total, severity, remedy, drop=TRAIN)
+    return _observe(case, case.number_pairs(shared), text, case.null, case.total, severity, REMEDY, drop=TRAIN)
 
 
 def _observe_wrapped(case: Case) -> list[Observation]:
@@ -122,30 +103,6 @@ def _observe_near(case: Case) -> list[Observation]:
     return observations
 
 
-def _observe_task_seen(case: Case, worded_alike: WordedAlike) -> Observation:
-    count, held_out_count, train_count = worded_alike
-    text = (
-        f"{count} of {held_out_count} held-out prompts resemble training prompts in wording, which is not a leak by itself."
-    )
-    if not count:
-        rows = case.train_rows_of_same_name
-        text = f"Training has {rows} rows of this task; none of {train_count} compared is worded like a held-out prompt."
-    return Observation("contamination", case.name, "info", count, held_out_count, text, "", NULL_OF_TASKS)
-
-
-def _observe_new_tasks(cases: Sequence[tuple[str, WordedAlike]]) -> list[Observation]:
-    """Report the tasks without a training row."""
-    if not cases:
-        return []
-    names = ", ".join(name for name, _ in cases[:TASKS_NAMED]) + (" and others" if len(cases) > TASKS_NAMED else "")
-    looked_at = max(train_count for _, (_, _, train_count) in cases)
-    text = f"Train has no row of {len(cases)} held-out task{'s' if len(cases) > 1 else ''} ({names}), and none of the "
-    text += f"{looked_at} rows compared is worded like their prompts."
-    total = sum(held_out_count for _, (_, held_out_count, _) in cases)
-    only_task = cases[0][0] if len(cases) == 1 else None
-    return [Observation("contamination", only_task, "info", 0, total, text, "", NULL_OF_TASKS)]
-
-
 def _observe_clean(clean_cases: Sequence[Case]) -> Observation:
     """Report the tasks without a finding."""
     total, indexed = sum(case.total for case in clean_cases), sum(len(case.indexed_positions) for case in clean_cases)
@@ -179,5 +136,5 @@ def _observe(
     """One observation of these pairs; none without any."""
     if not pairs:
         return []
-    evidence = case.as_evidence(pairs, near=near)
+    evidence = case.reader.pair_evidence(pairs, "eval_", TRAIN, near=near)
     return [Observation("contamination", case.name, severity, len(pairs), total, text, remedy, null, evidence, drop)]

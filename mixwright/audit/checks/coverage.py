@@ -8,10 +8,11 @@ Blind spot: skills that nobody names and no parser reads, and whether the model 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from mixwright.audit.holes import Coverage as Found
-from mixwright.audit.holes import Hole, Kind, Supply, find_coverage
+from mixwright.audit.holes import Hole, Kind, find_coverage
 from mixwright.audit.rows import MAX_NAMES_SHOWN, has_held_out
 from mixwright.audit.user_functions import Function
 from mixwright.contracts import Check
@@ -50,21 +51,18 @@ class Coverage(Check):
             text = "There is no eval split, so coverage was not checked."
             return [Observation("coverage", None, "info", 0, 0, text, "")]
         found = find_coverage(corpus, self.function)
-        observations = []
-        for task in dict.fromkeys(hole.task for hole in found.holes):
-            for kind in LACKS:
-                holes = [hole for hole in found.holes if (hole.task, hole.kind) == (task, kind) and hole.is_hole]
-                if holes:
-                    observations.append(_observe(task, kind, holes, found.supplies[task]))
-        return [*observations, _observe_cells(found)]
+        by_kind: dict[tuple[str, Kind], list[Hole]] = defaultdict(list)
+        for hole in found.holes:
+            if hole.is_hole and hole.kind in LACKS:
+                by_kind[hole.task, hole.kind].append(hole)
+        return [*(_observe(task, kind, holes) for (task, kind), holes in by_kind.items()), _observe_cells(found)]
 
 
-def _observe(task: str, kind: Kind, holes: Sequence[Hole], supply: Supply) -> Observation:
+def _observe(task: str, kind: Kind, holes: Sequence[Hole]) -> Observation:
     count, total = len({need.id for hole in holes for need in hole.rows}), holes[0].total
     names = ", ".join(f"{hole.what} ({len(hole.rows)})" for hole in holes[:MAX_NAMES_SHOWN])
     more = f" and {len(holes) - MAX_NAMES_SHOWN} more" if len(holes) > MAX_NAMES_SHOWN else ""
     text = f"{count} of {total} held-out rows {LACKS[kind]}: {names}{more}."
-    text += _remark_levels(holes, supply) if kind == "level" else _remark_steps(supply) if kind == "steps" else ""
     chances = [hole.chance for hole in holes if hole.chance is not None]
     null = (
         f"train would lack the likeliest of them in {max(chances):.1g} of cases, if both were drawn alike" if chances else ""
@@ -75,29 +73,11 @@ def _observe(task: str, kind: Kind, holes: Sequence[Hole], supply: Supply) -> Ob
     )
 
 
-def _remark_levels(holes: Sequence[Hole], supply: Supply) -> str:
-    name_by_level = dict(sorted((float(hole.rows[0].level or 0.0), hole.what) for hole in holes))
-    own = [level for level in supply.levels if level is not None]
-    copies = [name for level, name in name_by_level.items() if level in supply.copied_levels]
-    between = [name for level, name in name_by_level.items() if own and min(own) < level < max(own)]
-    text = ""
-    if copies:
-        text += f" At {', '.join(copies[:MAX_NAMES_SHOWN])} the only training rows are copies of held-out rows."
-    if between:
-        text += f" Training has levels on both sides of {', '.join(between[:MAX_NAMES_SHOWN])}."
-    return text
-
-
-def _remark_steps(supply: Supply) -> str:
-    return f" Training rows need {min(supply.steps)} to {max(supply.steps)}." if supply.steps else ""
-
-
 def _make_evidence(hole: Hole) -> dict[str, object]:
-    levels = sorted({need.level for need in hole.rows if need.level is not None})
     return {
         "kind": hole.kind,
         "missing": hole.what,
-        "levels": levels,
+        "levels": hole.levels,
         "held_out_rows": len(hole.rows),
         "of": hole.total,
         "chance": hole.chance,

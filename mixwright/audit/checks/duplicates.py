@@ -2,7 +2,7 @@
 
 Source: own; the null is how often prompts agree by chance, given how often their slots repeat.
 Unit: rows of a task that repeat an earlier row or nearly another; preference pairs whose sides are equal.
-Cost: two passes, 37 bytes per row, an index of 5000 rows, and a sample of 2000 rows for each task with repeats.
+Cost: two passes, 45 bytes per row, an index of 5000 rows, and a sample of 2000 rows for each task with repeats.
 Blind spot: near-duplicates of train rows beyond the 5000 looked for; prompts with several answers (`conflicts`).
 """
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from mixwright.audit.chance import Template, chance_explains, format_expected
 from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.near_duplicates import NearRepeats, near_repeats
-from mixwright.audit.rows import SAMPLE_ROWS, Reader, fingerprints, positions_by_code
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, combine, fingerprints, positions_by_code
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.rows import pc
@@ -31,16 +31,16 @@ class Duplicates(Check):
 
         One info when there are none.
         """
-        prints, reader = fingerprints(corpus), Reader(corpus, whole=self.whole)
+        (tasks, prints), reader = fingerprints(corpus).of_rows(), Reader(corpus, whole=self.whole)
         train = np.flatnonzero(~prints.held_out)
         if not len(train):
             return []
         positions = np.arange(len(train))
-        first_same = _find_first_equal(prints.combined(prints.normal, prints.answer)[train])
-        first_same_exactly = _find_first_equal(prints.combined(prints.exact, prints.answer)[train])
+        first_same = _find_first_equal(combine(prints.normal, prints.answer)[train])
+        first_same_exactly = _find_first_equal(combine(prints.exact, prints.answer)[train])
         observations: list[Observation] = []
         for code, task_positions in positions_by_code(prints.task[train]).items():
-            name = prints.tasks[code]
+            name = tasks[code]
             repeats = task_positions[first_same[task_positions] < task_positions]
             exact = int((first_same_exactly[task_positions] < task_positions).sum())
             pairs = list(zip(train[repeats].tolist(), train[first_same[repeats]].tolist(), strict=True))

@@ -50,8 +50,6 @@ class Sides:
     """Side that is longer -> pairs."""
     trivial: Listing = field(default_factory=Listing)
     """Pairs whose rejected answer is none."""
-    single: Counter[str] = field(default_factory=Counter)
-    """Behaviour -> pairs alike in length that differ in it alone."""
 
     def add(self, pair: Pair) -> None:
         """Count a pair."""
@@ -70,8 +68,6 @@ class Sides:
         for name, side in pair.differing:
             self.counts[name, side] += 1
             self.only[name].add(place | {"side": side} | excerpt)
-        if pair.is_alike_in_length and len(pair.differing) == 1:
-            self.single[pair.differing[0][0]] += 1
 
     def shown_by_one(self, name: str) -> tuple[int, int]:
         """Pairs in which the preferred side alone shows a behaviour, and in which the rejected one does."""
@@ -144,11 +140,6 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
         remedy = "Replace them with answers that are nearly right."
         evidence = tuple(sides.trivial.rows)
         observations.append(Observation("preferences", task, "warning", count, sides.pairs, text, remedy, "none", evidence))
-    if observations and sides.single:
-        parts = ", ".join(f"{name} {count}" for name, count in sides.single.most_common())
-        count = sides.single.total()
-        text = f"{count} of {sides.pairs} pairs have similar lengths and differ in one behaviour only: {parts}."
-        observations.append(Observation("preferences", task, "info", count, sides.pairs, text, ""))
     return observations
 
 

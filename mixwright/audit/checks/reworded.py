@@ -2,7 +2,7 @@
 
 Source: Li & Flanigan 2023 (arXiv 2312.16337) for task seen against item seen; the views and their null are our own.
 Unit: held-out rows that no other check lists as copies, of a task's.
-Cost: reads train twice more; about 8 KB per held-out row, 90 us of one core per train row and pass where rows are short.
+Cost: reads train twice more; about 8 KB per held-out row, 140 us of one core per train row and pass where rows are short.
 Blind spot: copies that keep no rare word, name, number or brief answer; items of which train has several wordings; pairs
     of words that 128 held-out rows share, so templates in large files of few words; tasks of under 300 rows; options in
     another order; turns of chats, which are compared as one text; what follows 6,000 characters.

@@ -6,8 +6,10 @@ than plain arithmetic, or might have, is not read.
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -46,6 +48,14 @@ _LINE_BEGIN = re.compile(r"[ \t]*(?:[-*>\u2022]+[ \t]+)?(?:\(?\d{1,2}[.):][ \t]+
 _SCALES = frozenset(("hundred", "thousand", "million", "billion", "dozen", "mod"))
 _OPERATION = {"+": "plus", "-": "minus", "*": "times", "/": "divide"}
 MIXED = "several operations"
+_OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+Token = tuple[int, str, Fraction | None, bool]
+"""Where it begins, its kind (`number`, or a sign), its value, and whether it is money."""
 
 
 class Equation(NamedTuple):
@@ -174,7 +184,7 @@ def _number(digits: str) -> Fraction:
 
 def _left_side(text: str, start: int, end: int) -> tuple[int, Fraction, tuple[Fraction, ...], str, bool] | None:
     """The longest expression that ends at `end`: begin, value, operands, operation, whether money stands in it."""
-    tokens: list[tuple[int, str, Fraction | None, bool]] = []
+    tokens: list[Token] = []
     at = start
     while at < end:
         found = _TOKEN.match(text, at, end)
@@ -209,9 +219,7 @@ def _left_side(text: str, start: int, end: int) -> tuple[int, Fraction, tuple[Fr
     return _longest(text, tokens, start)
 
 
-def _longest(
-    text: str, tokens: Sequence[tuple[int, str, Fraction | None, bool]], begin: int
-) -> tuple[int, Fraction, tuple[Fraction, ...], str, bool] | None:
+def _longest(text: str, tokens: Sequence[Token], begin: int) -> tuple[int, Fraction, tuple[Fraction, ...], str, bool] | None:
     """The longest end of the tokens that is an expression with a sign, with nothing before it that belongs to it."""
     for first in range(len(tokens)):
         part, start = tokens[first:], tokens[first][0]
@@ -220,7 +228,7 @@ def _longest(
         before = text[begin:start].rstrip()[-1:]
         if before and before in "^*/+-),." and not (before in ".,)" and text[start - 1].isspace()):
             continue
-        value = _Parser(part).value()
+        value = _value(part)
         kinds = ["(", *(kind for _, kind, *_ in part)]
         signs = {kind for kind, earlier in zip(kinds[1:], kinds, strict=False) if kind in "+-*/" and earlier not in "+-*/("}
         if value is not None and signs:
@@ -231,50 +239,26 @@ def _longest(
     return None
 
 
-class _Parser:
-    """Value of tokens by the usual rules; None where they are no expression."""
+def _value(tokens: Sequence[Token]) -> Fraction | None:
+    """Value of tokens by the usual rules; None where they are no expression. A bracket behind a number multiplies."""
+    source = ""
+    for index, (_, kind, number, _) in enumerate(tokens):
+        source += "*" if kind == "(" and source[-1:] not in ("", *"+-*/(") else ""
+        source += kind if number is None else str(index)
+    try:
+        return _evaluate(ast.parse(source, mode="eval").body, tokens)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+        return None
 
-    def __init__(self, tokens: Sequence[tuple[int, str, Fraction | None, bool]]) -> None:
-        self.tokens, self.at = tokens, 0
 
-    def value(self) -> Fraction | None:
-        """Of all tokens."""
-        try:
-            found = self._sum()
-        except (IndexError, ZeroDivisionError, ValueError, RecursionError):
-            return None
-        return found if self.at == len(self.tokens) else None
-
-    def _next(self) -> str:
-        return self.tokens[self.at][1] if self.at < len(self.tokens) else ""
-
-    def _sum(self) -> Fraction:
-        total = self._product()
-        while (sign := self._next()) in ("+", "-"):
-            self.at += 1
-            other = self._product()
-            total = total + other if sign == "+" else total - other
-        return total
-
-    def _product(self) -> Fraction:
-        total = self._factor()
-        while (sign := self._next()) in ("*", "/", "("):
-            self.at += sign != "("
-            other = self._factor()
-            total = total * other if sign != "/" else total / other
-        return total
-
-    def _factor(self) -> Fraction:
-        kind, number = self.tokens[self.at][1:3]
-        self.at += 1
-        if number is not None:
+def _evaluate(node: ast.expr, tokens: Sequence[Token]) -> Fraction:
+    """Value of a sum, product, quotient or number, whose literal is the place of a token."""
+    match node:
+        case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
+            return _OPERATORS[type(sign)](_evaluate(left, tokens), _evaluate(right, tokens))
+        case ast.UnaryOp(ast.USub(), operand):
+            return -_evaluate(operand, tokens)
+        case ast.Constant(int(place)) if (number := tokens[place][2]) is not None:
             return number
-        if kind == "-":
-            return -self._factor()
-        if kind != "(":
-            raise ValueError(kind)
-        total = self._sum()
-        if self._next() != ")":
-            raise ValueError("no bracket")
-        self.at += 1
-        return total
+        case _:
+            raise ValueError(ast.dump(node))

@@ -1,4 +1,4 @@
-"""Conversations with tools as events in their order: what was asked, calls, results, and what the assistant says.
+"""Conversations with tools as events in their order: what was asked, calls, and results.
 
 Calls are read from chat messages and from texts: JSON with a tool's name and arguments, between tags (`<tool_call>`), after
 `<functioncall>`, as `Action:` and `Action Input:`, and as OpenAI's `tool_calls`. Results are messages of a tool, or JSON
@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from mixwright.tool_calls import MAX_CHARACTERS, RESULT_ROLES, calls_of, decode, decode_at, text_of
+from mixwright.tool_calls import MAX_CHARACTERS, RESULT_ROLES, calls_of, decode_at, text_of
 
 MAX_EVENTS = 1000
 """Events of one conversation that are kept."""
-Kind = Literal["asked", "call", "result", "said"]
+Kind = Literal["asked", "call", "result"]
 _MARK = re.compile(
     r"(?P<call><(?:tool_call|function_?call)>)|(?P<result><tool_response>|\bFUNCTION RESPONSE:|^[ \t]*Observation:"
     r"|^[ \t]*(?:(?:Tool|Function) )?(?:Result|Response|Output):(?=\s*[\[{]))"
@@ -28,7 +28,7 @@ _HINTS = ('"arguments"', '"parameters"', '"args"', '"tool"', '"function"', "Acti
 
 
 class Event(NamedTuple):
-    """One thing that was asked, done, returned or said."""
+    """One thing that was asked, done or returned."""
 
     kind: Kind
     text: str
@@ -36,9 +36,9 @@ class Event(NamedTuple):
     span: tuple[int, int] | None
     """Characters of the completion; None where it stands in the prompt."""
     name: str = ""
-    """Of the tool, where a call or its result has one."""
+    """Of the tool of a call."""
     data: Any = None
-    """Arguments of a call (a mapping), or a result as JSON (None where it is none)."""
+    """Arguments of a call (a mapping)."""
 
 
 def has_calls(text: str) -> bool:
@@ -58,8 +58,8 @@ def read_events(prompt: str | Sequence[Mapping[str, Any]], completion: str | Seq
 
     Examples:
         >>> text = 'Action: add\nAction Input: {"a": 3}\nObservation: {"sum": 3}\nIt is 3.'
-        >>> [(one.kind, one.name, one.data) for one in read_events("Add 3.", text)][1:3]
-        [('call', 'add', {'a': 3}), ('result', 'add', {'sum': 3})]
+        >>> [(one.kind, one.name, one.data) for one in read_events("Add 3.", text)]
+        [('asked', '', None), ('call', 'add', {'a': 3}), ('result', '', None)]
     """
     found: list[Event] = []
     before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
@@ -70,18 +70,7 @@ def read_events(prompt: str | Sequence[Mapping[str, Any]], completion: str | Seq
     for message in after:
         found += _events(message["role"], text_of(message), at)
         at += len(text_of(message)) + 1
-    return _with_names(found[:MAX_EVENTS])
-
-
-def _with_names(events: list[Event]) -> list[Event]:
-    """Results with the names of their calls: the first result is that of the first call."""
-    waiting: list[str] = []
-    for number, one in enumerate(events):
-        if one.kind == "call":
-            waiting.append(one.name)
-        elif one.kind == "result" and waiting:
-            events[number] = one._replace(name=waiting.pop(0))
-    return events
+    return found[:MAX_EVENTS]
 
 
 def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
@@ -89,10 +78,9 @@ def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
         return Event(kind, text[begin:end], None if start is None else (start + begin, start + end), name, data)
 
     if role in RESULT_ROLES:
-        yield placed("result", 0, len(text), data=decode(text))
+        yield placed("result", 0, len(text))
         return
-    rest: Kind = "said" if role == "assistant" else "asked"
-    at = 0
+    is_said, at = role == "assistant", 0
     for match in _marks(text):
         if match.start() < at:
             continue
@@ -102,23 +90,23 @@ def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
         if kind == "result":
             if value is None:
                 end = (text.find("\n", match.end()) + 1 or len(text) + 1) - 1
-            made = [placed("result", match.start(), end, data=value)]
+            made = [placed("result", match.start(), end)]
         elif kind == "action":
             made = [placed("call", match.start(), end, match["action"], value)] if isinstance(value, dict) else []
         else:
-            calls = list(calls_of(value, is_marked=kind == "call")) if role == "assistant" else []
+            calls = list(calls_of(value, is_marked=kind == "call")) if is_said else []
             made = [placed("call", match.start(), end, name, arguments) for name, arguments in calls]
-            if kind == "call" and role == "assistant" and value is None and text[begin : begin + 1] in ("{", "["):
+            if kind == "call" and is_said and value is None and text[begin : begin + 1] in ("{", "["):
                 made = [placed("call", match.start(), begin + 80)]  # broken JSON
         if not made:
             continue
-        if text[at : match.start()].strip():
-            yield placed(rest, at, match.start())
+        if not is_said and text[at : match.start()].strip():
+            yield placed("asked", at, match.start())
         yield from made
         closing = _CLOSING.match(text, end)
         at = closing.end() if closing else end
-    if text[at:].strip():
-        yield placed(rest, at, len(text))
+    if not is_said and text[at:].strip():
+        yield placed("asked", at, len(text))
 
 
 def _marks(text: str) -> Iterator[re.Match[str]]:

@@ -42,8 +42,6 @@ class Values:
 
     noun: str = "equations"
     """What they are called, in the plural."""
-    word: str = "wrong"
-    """What wrong ones are."""
     steps: Counter[str] = field(default_factory=Counter)
     """Operation -> steps."""
     wrong: dict[str, list[Wrong]] = field(default_factory=lambda: defaultdict(list))
@@ -62,12 +60,6 @@ class Values:
         if one.fact in self.facts or len(self.facts) < MAX_FACTS_KEPT:
             self.facts[one.fact][one.stated] += 1
 
-    def merge(self, other: Values) -> None:
-        """Takes over the steps of others, whose operations are new."""
-        self.steps.update(other.steps)
-        self.wrong.update(other.wrong)
-        self.facts.update(other.facts)
-
     def count(self) -> tuple[int, int]:
         """Steps, and wrong ones."""
         return sum(self.steps.values()), sum(map(len, self.wrong.values()))
@@ -75,8 +67,9 @@ class Values:
 
 def observe_values(task: str, values: Values) -> list[Observation]:
     """Warnings of one task and kind: rules, facts that are always wrong, and slips."""
-    rules = find_rules(values)
-    observations = observe_rules(task, values, rules)
+    common = ((operation, _common_rule(values.steps[operation], wrong)) for operation, wrong in sorted(values.wrong.items()))
+    rules = {operation: rule for operation, rule in common if rule is not None}
+    observations = [_observe_rule(task, operation, rule, values) for operation, rule in rules.items()]
     left = [
         (one, row)
         for operation, wrong in values.wrong.items()
@@ -90,23 +83,12 @@ def observe_values(task: str, values: Values) -> list[Observation]:
     total = values.count()[0]
     low, high = wilson(len(slips), total)
     if total >= MIN_STEPS and low > MOST_SLIPS:
-        text = f"{len(slips) / total:.1%} of {total} {values.noun} are {values.word} "
+        text = f"{len(slips) / total:.1%} of {total} {values.noun} are wrong "
         text += f"({low:.1%} to {high:.1%}), without a pattern. Greedy answers may hide the effect; sampled answers show it."
         text += f" By operation: {_by_operation(slips, values.steps)}."
         remedy = "Correct or drop these rows (--out lists them), and look at sampled answers before RL begins."
         observations.append(warning(task, len(slips), total, text, remedy, evidence(slips)))
     return observations
-
-
-def find_rules(values: Values) -> dict[str, str]:
-    """Operation -> the rule that most of its wrong values follow, where they follow one."""
-    found = {operation: _common_rule(values.steps[operation], wrong) for operation, wrong in sorted(values.wrong.items())}
-    return {operation: rule for operation, rule in found.items() if rule is not None}
-
-
-def observe_rules(task: str, values: Values, rules: Mapping[str, str]) -> list[Observation]:
-    """A warning for each operation and its rule."""
-    return [_observe_rule(task, operation, rule, values) for operation, rule in rules.items()]
 
 
 def _by_operation(slips: Sequence[Wrong], steps: Mapping[str, int]) -> str:
@@ -136,7 +118,7 @@ def _observe_rule(task: str, operation: str, rule: str, values: Values) -> Obser
     total, wrong = values.steps[operation], values.wrong[operation]
     by_rule = [(one, row) for one, row in wrong if rule in one.rules]
     count, example = len(by_rule), by_rule[0][0].text
-    text = f"{operation}: {len(wrong)} of {total} values are {values.word}, "
+    text = f"{operation}: {len(wrong)} of {total} values are wrong, "
     text += f"and one rule explains {count} of them ({rule}), as in {example!r}. "
     text += "A model may learn this rule as well as the right one."
     remedy = "Correct or drop these rows (--out lists them with the place in the text)."
