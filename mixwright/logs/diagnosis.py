@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -33,6 +34,11 @@ STARVED_RATIO = 0.5
 CONSTANT_SHARE, DECIDING_SHARE = 0.95, 0.9
 """Share of groups in which a part is constant; share of the variance within groups that one part makes."""
 SAME_WARNING, CUT_WARNING, EMPTY_WARNING, LOOP_WARNING = 0.3, 0.05, 0.01, 0.05
+OPEN_END = re.compile(r"[\w,;:\-\u2013\u2014(\[{\\]\s*$")
+"""End of a text that stops in the middle of a sentence."""
+LIKELY_CUT, NEAR_LONGEST, MIN_LONGEST = 0.5, 0.75, 200
+"""Share of completions with an open end near the longest one from which on they look cut, where the log does not say it; how
+near, as a share of its characters; and how long that one has to be."""
 LENGTH_RATIO = 2.0
 FALL_SHARE = 0.3
 """Of the range of rewards: a fall of the mean reward by so much from its best is a collapse."""
@@ -51,6 +57,8 @@ HARD_REMEDY = "If all are wrong: easier prompts, more completions per prompt, or
 SAME_AS = {"luck": "one answer", "stale prompts": "collapse"}
 """Cause -> finding that says the same of a task, better."""
 
+CAUSES = ("cut", "never paid")
+"""Findings that come before what they explain."""
 Groups = Mapping[str, Sequence[Rollout]]
 
 
@@ -67,18 +75,19 @@ def diagnose(log: RolloutLog) -> list[Observation]:
     found = [
         *_ungrouped(log),
         *_unscored(log),
-        *_groups_without_signal(log, judged),
+        *_explain_silence([*_completions(log), *_parts(judged)], _groups_without_signal(log, judged)),
         *_skipped_steps(log),
         *_starved_tasks(judged),
-        *_parts(judged),
     ]
-    found += [*_one_answer(log), *_same_completions(groups), *_completions(log), *_length(log), *_collapse(log)]
+    found += [*_one_answer(log), *_same_completions(groups), *_length(log), *_collapse(log)]
     told = {(one.check, one.task) for one in found}
     found += [one for one in find_causes(log, judged) if (SAME_AS.get(one.check), one.task) not in told]
     found += [
         one for one in find_changes(*_thirds(log)) if one.check != DISTINCT or "same" not in {own.check for own in found}
     ]
-    return sorted(found, key=lambda one: (SEVERITIES.index(one.severity), -one.count / max(1, one.total)))
+    return sorted(
+        found, key=lambda one: (SEVERITIES.index(one.severity), one.check not in CAUSES, -one.count / max(1, one.total))
+    )
 
 
 def summarise(log: RolloutLog) -> str:
@@ -133,6 +142,18 @@ def _groups_without_signal(log: RolloutLog, groups: Groups) -> list[Observation]
     return found
 
 
+def _explain_silence(found: Sequence[Observation], groups: Sequence[Observation]) -> list[Observation]:
+    """Put what explains equal rewards everywhere before them: most completions cut, or a part that never pays."""
+    is_silent = any(one.severity == "error" for one in groups)
+    causes = [one for one in found if one.check in CAUSES and 2 * one.count > one.total]
+    if not (is_silent and causes):
+        return [*found, *groups]
+    others = [one for one in found if one not in causes]
+    remedy = "Other prompts do not help as long as the finding above is not mended."
+    later = [replace(one, remedy=remedy) if one.severity == "error" else one for one in groups]
+    return [*(replace(one, severity="error") for one in causes), *later, *others]
+
+
 def _too_few_groups(by_task: Mapping[str, object], few: Sequence[Sequence[Rollout]]) -> Observation:
     """Return a note on groups of tasks with fewer than `MIN_GROUPS`."""
     silent = sum(map(_is_silent, few))
@@ -178,9 +199,21 @@ def _parts(groups: Groups) -> list[Observation]:
     for name, values in variances.items():
         constant = sum(value < 1e-12 for value in values)
         if constant >= CONSTANT_SHARE * len(values):
-            share = f"{constant / len(values):.0%}"
-            message = f"the reward {name!r} is the same within {share} of the groups, so it teaches nothing"
-            remedy = "Check whether completions can ever, or always, earn it; if so, remove it."
+            paid = [one.parts.get(name, 0.0) for group in groups.values() for one in group]
+            if not any(paid):
+                message = f"the reward {name!r} earned 0 on all {len(paid):,} completions"
+                remedy = "Run mixwright rewards on it: it may not read such completions, or lack its column."
+                found.append(Observation("never paid", None, "warning", len(paid), len(paid), message, remedy))
+                continue
+            if min(paid) == max(paid):
+                message = (
+                    f"the reward {name!r} earned {paid[0]:g} on all {len(paid):,} completions, so it teaches nothing more"
+                )
+                remedy = "Remove it once every completion earns it."
+            else:
+                share = f"{constant / len(values):.0%}"
+                message = f"the reward {name!r} is the same within {share} of the groups, so it teaches nothing"
+                remedy = "Check which completions can earn it."
             found.append(Observation("parts", None, "warning", constant, len(values), message, remedy))
         elif total > 0 and sum(values) >= DECIDING_SHARE * total:
             message = (
@@ -240,11 +273,12 @@ def _one_answer(log: RolloutLog) -> list[Observation]:
 
 
 def _same_completions(groups: Groups) -> list[Observation]:
-    last = sorted({group[0].step for group in groups.values()})[-max(1, len({g[0].step for g in groups.values()}) // 3) :]
+    steps = sorted({group[0].step for group in groups.values()})
+    first = steps[-max(1, len(steps) // 3)]
     own = [
         group
         for group in groups.values()
-        if group[0].step in set(last) and len(group) > 1 and any(one.completion for one in group)
+        if group[0].step >= first and len(group) > 1 and any(one.completion for one in group)
     ]
     same = sum(len({one.completion for one in group}) == 1 for group in own)
     if len(own) < MIN_GROUPS or same < SAME_WARNING * len(own):
@@ -262,6 +296,13 @@ def _completions(log: RolloutLog) -> list[Observation]:
     last, found = _thirds(log)[1], []
     written = [one for one in last if one.completion or log.form != "NeMo Gym"]
     cut = [one for one in last if one.is_cut is not None]
+    if not cut and (count := _count_open_ends([one.completion for one in written])) > LIKELY_CUT * len(written):
+        message = (
+            f"{count / len(written):.0%} of the completions in the last third of the steps stop in mid-sentence, near the"
+        )
+        message += " greatest length"
+        remedy = "Allow longer completions (TRL: max_completion_length), or mask truncated ones in the loss."
+        found.append(Observation("cut", None, "warning", count, len(written), message, remedy))
     counts = (
         ("empty", sum(not one.completion.strip() for one in written), len(written), EMPTY_WARNING, "are empty"),
         ("cut", sum(bool(one.is_cut) for one in cut), len(cut), CUT_WARNING, "reached the token limit"),
@@ -277,6 +318,14 @@ def _completions(log: RolloutLog) -> list[Observation]:
             message = f"{count / total:.0%} of the completions in the last third of the steps {words}"
             found.append(Observation(name, None, "warning", count, total, message, remedies[name]))
     return found
+
+
+def _count_open_ends(texts: Sequence[str]) -> int:
+    """Count texts that stop in mid-sentence near the longest one; 0 where all are short."""
+    longest = max(map(len, texts), default=0)
+    return sum(
+        len(text) >= NEAR_LONGEST * longest >= NEAR_LONGEST * MIN_LONGEST and bool(OPEN_END.search(text)) for text in texts
+    )
 
 
 def _repeats_itself(text: str) -> bool:

@@ -21,9 +21,11 @@ from mixwright.records import Example, plain
 
 Kind = Literal["wrong", "right", "same"]
 """What a completion should earn: as a wrong answer, as a right one, or exactly as a right one."""
+COMMA_FORM = "sentence with a comma"
 FORMS: Mapping[str, Callable[[str], str]] = {
     "bare": lambda answer: answer,
     "sentence": lambda answer: f"The answer is {answer}.",
+    COMMA_FORM: lambda answer: f"The answer is {answer} here, as I said.",
     "boxed": lambda answer: f"So the result is \\boxed{{{answer}}}.",
     "hashes": lambda answer: f"I add it up.\n#### {answer}",
     "tag": lambda answer: f"<answer>{answer}</answer>",
@@ -174,6 +176,44 @@ def _negative(item: Item, form: Callable[[str], str]) -> str | None:
     return form(f"-{item.gold}") if re.fullmatch(r"\d{1,15}", item.gold) else None
 
 
+FRACTION = re.compile(r"(-?\d+)/(\d+)|(\\[dt]?frac)\{(-?\d+)\}\{(\d+)\}")
+MEASURE = re.compile(r"(-?\d+(?:\.\d+)?) ?([A-Za-z\u00b0\u20ac$%][^\s\d]*)")
+
+
+def _other_denominator(item: Item, form: Callable[[str], str]) -> str | None:
+    return _change_fraction(item, form, lambda top, below: (top, f"{int(below) + 1}"))
+
+
+def _split_elsewhere(item: Item, form: Callable[[str], str]) -> str | None:
+    """The digits of a fraction with its line at another place: 1/23 for 12/3."""
+    return _change_fraction(
+        item,
+        form,
+        lambda top, below: (top[:-1], top[-1] + below) if len(top.lstrip("-")) > 1 else (top + below[0], below[1:]),
+    )
+
+
+def _change_fraction(item: Item, form: Callable[[str], str], change: Callable[[str, str], tuple[str, str]]) -> str | None:
+    """Another fraction in the same notation; None where the answer is none, or nothing is left below the line."""
+    found = FRACTION.fullmatch(item.gold)
+    if found is None:
+        return None
+    plain_top, plain_below, command, top, below = found.groups()
+    top, below = change(plain_top or top, plain_below or below)
+    if not below.strip("0"):
+        return None
+    return form(f"{command}{{{top}}}{{{below}}}" if command else f"{top}/{below}")
+
+
+def _other_unit(item: Item, form: Callable[[str], str]) -> str | None:
+    found = MEASURE.fullmatch(item.gold)
+    return form(f"{found[1]} {'m' if found[2] == 'kg' else 'kg'}") if found else None
+
+
+def _positive(item: Item, form: Callable[[str], str]) -> str | None:
+    return form(item.gold[1:]) if re.fullmatch(r"-\d{1,15}", item.gold) and int(item.gold) else None
+
+
 def _with_commas(item: Item, form: Callable[[str], str]) -> str | None:
     return form(f"{int(item.gold):,}") if re.fullmatch(r"-?\d{4,15}", item.gold) else None
 
@@ -213,6 +253,10 @@ BEHAVIOURS = (
     Behaviour("another number with the same last digits", "wrong", _same_end),
     Behaviour("the digits of the right number, taken apart", "wrong", _digits_apart),
     Behaviour("the negative of the right number", "wrong", _negative),
+    Behaviour("the positive of the right number", "wrong", _positive),
+    Behaviour("a fraction with another denominator", "wrong", _other_denominator),
+    Behaviour("the digits of a fraction, divided elsewhere", "wrong", _split_elsewhere),
+    Behaviour("the right number with another unit", "wrong", _other_unit),
     Behaviour("the right answer to another row", "wrong", lambda item, form: form(item.neighbour)),
     Behaviour("words of reasoning without an answer", "wrong", lambda item, form: REASONING_WORDS * 3),
     Behaviour("a wrong answer after words of reasoning", "wrong", lambda item, form: REASONING_WORDS * 3 + form(item.other)),
