@@ -36,8 +36,8 @@ def test_scores_and_other_pairs_that_contradict_a_pair_are_found() -> None:
         )
         for n in range(40)
     ]
-    (seen,) = Preferences().check(Corpus.from_examples(rows))
-    assert (seen.severity, seen.count) == ("warning", 20)
+    seen, *_ = _warnings(Preferences().check(Corpus.from_examples(rows)))
+    assert seen.count == 20
     assert "score_chosen is below score_rejected" in seen.message
     again = Example("i40", "chat", "Question 3?", chosen=OTHER, rejected=ANSWER)
     turned = Preferences().check(Corpus.from_examples([*rows, again]))

@@ -139,7 +139,8 @@ def find_one_sided(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _observe_task(task: str, sides: Sides) -> list[Observation]:
-    observations = [one for name in BEHAVIOURS if (one := _observe_behaviour(task, name, sides)) is not None]
+    observations = _observe_contradictions(task, sides)
+    observations += [one for name in BEHAVIOURS if (one := _observe_behaviour(task, name, sides)) is not None]
     longer, shorter = sides.longer["chosen"], sides.longer["rejected"]
     total = longer + shorter
     if sides.is_longer_on_one_side:
@@ -160,7 +161,17 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
         remedy = "Replace them with answers that are nearly right."
         evidence = tuple(sides.trivial.rows)
         observations.append(Observation("preferences", task, "warning", count, sides.pairs, text, remedy, "none", evidence))
-    worse, turned = sides.worse, sides.reversed
+    if observations and sides.single:
+        parts = ", ".join(f"{name} {count}" for name, count in sides.single.most_common())
+        count = sides.single.total()
+        text = f"{count} of {sides.pairs} pairs have similar lengths and differ in one behaviour only: {parts}."
+        observations.append(Observation("preferences", task, "info", count, sides.pairs, text, ""))
+    return observations
+
+
+def _observe_contradictions(task: str, sides: Sides) -> list[Observation]:
+    """Return warnings of pairs that their scores, or another pair, contradict."""
+    observations, worse, turned = list[Observation](), sides.worse, sides.reversed
     if worse.count >= max(WORSE_SHARE * sides.pairs, 3):
         text = f"In {worse.count} of {sides.pairs} pairs {sides.score} is below {sides.score.replace('chosen', 'rejected')}."
         remedy = "Exchange the sides, or the scores; leave out pairs that the scores contradict."
@@ -173,11 +184,6 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
         observations.append(
             Observation("preferences", task, "warning", turned.count, sides.pairs, text, remedy, "none", tuple(turned.rows))
         )
-    if observations and sides.single:
-        parts = ", ".join(f"{name} {count}" for name, count in sides.single.most_common())
-        count = sides.single.total()
-        text = f"{count} of {sides.pairs} pairs have similar lengths and differ in one behaviour only: {parts}."
-        observations.append(Observation("preferences", task, "info", count, sides.pairs, text, ""))
     return observations
 
 
