@@ -1,8 +1,9 @@
-"""What the site has that no page holds: the start page from the README, and the command line from its own help."""
+"""Pages of the site that are made: the start page from the README, the command line from its own help, and llms.txt."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -24,7 +25,23 @@ def on_files(files: Any, config: Any) -> Any:
     start = re.sub(r"\]\((?!docs/|https?:|#)([^)]+)\)", r"](../\1)", text).replace("](docs/", "](")
     files.append(File.generated(config, "index.md", content=start))
     files.append(File.generated(config, "reference/command_line.md", content=command_line()))
+    files.append(File.generated(config, "llms.txt", content=list_pages(config)))
     return files
+
+
+def list_pages(config: Any) -> str:
+    """Every page of the navigation with its first paragraph, for language models (llmstxt.org)."""
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}."]
+    for part in config.nav:
+        for section, pages in part.items():
+            entries = [] if isinstance(pages, str) else [entry for page in pages for entry in page.items()]
+            lines += ["", f"## {section}", ""] if entries else []
+            for title, path in entries:
+                page = Path(config.docs_dir, path)
+                paragraphs = page.read_text(encoding="utf-8").split("\n\n") if page.is_file() else []
+                first = next((text for text in paragraphs if text[0].isalpha() or text[0] in "*`"), "")
+                lines.append(f"- [{title}]({path}): {' '.join(first.split())}".removesuffix(": "))
+    return "\n".join(lines) + "\n"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from typing import Any
@@ -100,3 +101,28 @@ def pays_any_question(completion: str, answer: str, **_: Any) -> float:
 def messages(completions: list[list[dict[str, str]]], answer: list[str], **_: Any) -> list[float]:
     """TRL's form for chats; sound."""
     return [float(one[0]["content"].strip() == gold) for one, gold in zip(completions, answer, strict=True)]
+
+
+def shallow_box(completions: list[str], answer: list[str], **_: Any) -> list[float]:
+    """The box is read to the first closing brace, of the gold answer, too."""
+    boxes = [re.search(r"boxed\{([^}]*)\}", text) for text in completions]
+    golds = [gold.partition("}")[0] for gold in answer]
+    return [float(box is not None and box[1] == gold) for box, gold in zip(boxes, golds, strict=True)]
+
+
+def first_letter(completions: list[str], answer: list[str], **_: Any) -> list[float]:
+    """Units are not read beyond the number."""
+    return [float(text.strip().split(" ")[0] == gold.split(" ")[0]) for text, gold in zip(completions, answer, strict=True)]
+
+
+def unsigned(completions: list[str], answer: list[str], **_: Any) -> list[float]:
+    """The sign is not read."""
+    return [float(text.strip().lstrip("-") == gold.lstrip("-")) for text, gold in zip(completions, answer, strict=True)]
+
+
+def writes_past_python(completions: list[str], answer: list[str], **_: Any) -> list[float]:
+    """Sound, but noisy: writes to the file descriptors, and a child of it comes back."""
+    os.write(1, b"noise\n")
+    os.write(2, b"noise\n")
+    os.fork()
+    return tag(completions, answer)

@@ -24,6 +24,26 @@ def _check(pairs: list[tuple[str, str]], split: str = "train") -> list[Observati
     return Preferences().check(Corpus.from_examples(rows))
 
 
+def test_scores_and_other_pairs_that_contradict_a_pair_are_found() -> None:
+    rows = [
+        Example(
+            f"i{n}",
+            "chat",
+            f"Question {n}?",
+            chosen=ANSWER,
+            rejected=OTHER,
+            extra={"score_chosen": n % 2, "score_rejected": 1},
+        )
+        for n in range(40)
+    ]
+    seen, *_ = _warnings(Preferences().check(Corpus.from_examples(rows)))
+    assert seen.count == 20
+    assert "score_chosen is below score_rejected" in seen.message
+    again = Example("i40", "chat", "Question 3?", chosen=OTHER, rejected=ANSWER)
+    turned = Preferences().check(Corpus.from_examples([*rows, again]))
+    assert any(one.count == 1 and "another pair of the same prompt rejects" in one.message for one in turned)
+
+
 def _warnings(seen: list[Observation]) -> list[Observation]:
     return [one for one in seen if one.severity == "warning"]
 

@@ -181,12 +181,28 @@ def test_skill_is_not_shown_by_the_commonest_answer(tmp_path: Path) -> None:
     assert found(write(tmp_path / "a.jsonl", rows(**said, task="all")))["one answer"] == "warning"
 
 
+def test_what_explains_equal_rewards_comes_before_them(tmp_path: Path) -> None:
+    """Completions that stop in mid-sentence at one length, and a part that never pays."""
+    text = {"completion": lambda row: "so that we add the two numbers of it " * 12 + "and", "reward": 0.0}
+    seen = diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", rows(**text)))))
+    assert [(one.check, one.severity) for one in seen if one.severity == "error"][:2] == [
+        ("cut", "error"),
+        ("groups", "error"),
+    ]
+    parts = {"metrics": {"accuracy": 0.0, "format": 1.0}, "reward": 1.0}
+    seen = diagnose(read_rollouts(str(write(tmp_path / "b.jsonl", rows(**parts)))))
+    assert (seen[0].check, seen[0].severity) == ("never paid", "error")
+    assert "'accuracy' earned 0 on all 480" in seen[0].message
+    whole = {"completion": lambda row: "We add the two numbers of it. " * 12, "reward": 0.0}
+    assert "cut" not in found(write(tmp_path / "c.jsonl", rows(**whole)))
+
+
 def test_parts_of_a_reward(tmp_path: Path) -> None:
     """One never differs, one makes nearly all of the rest."""
     rng = random.Random(1)
     parts = {"metrics": lambda row: {"format": 1.0, "right": 10 * row["reward"], "brevity": rng.random() / 10}}
     seen = [one.message for one in diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", rows(**parts)))))]
-    assert any("'format' is the same within 100%" in message for message in seen)
+    assert any("'format' earned 1 on all 480" in message for message in seen)
     assert any("'right' makes" in message for message in seen)
     assert not any("'brevity'" in message for message in seen)
 

@@ -94,6 +94,37 @@ def test_planted_faults_are_errors(name: str, check: str, told: str) -> None:
     assert any(one.check == check and told in one.message for one in found), [one.message for one in found]
 
 
+@pytest.mark.parametrize(
+    ("name", "golds", "told"),
+    [
+        ("shallow_box", [f"\\frac{{{n}}}{{7}}" for n in range(8, 20)], "a fraction with another denominator"),
+        ("first_letter", [f"{n} km" for n in range(8, 20)], "the right number with another unit"),
+        ("unsigned", [f"-{n}" for n in range(8, 20)], "the positive of the right number"),
+    ],
+)
+def test_near_misses_of_each_form_of_answer_are_tried(name: str, golds: list[str], told: str, corpus: Path) -> None:
+    rows = [{"prompt": f"Task {n}", "solution": gold} for n, gold in enumerate(golds)]
+    (corpus / "forms.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    found = errors(audit(name, rows="forms.jsonl"))
+    assert any(told in one.message for one in found), [one.message for one in found]
+
+
+def test_near_misses_are_wrong_by_hand() -> None:
+    write = {one.name: one.write for one in BEHAVIOURS}
+    (item, *_) = make_items([Example("a", "t", "?", answer=gold) for gold in ("\\frac{12}{3}", "1/2")])
+    assert write["a fraction with another denominator"](item, str) == "\\frac{12}{4}"
+    assert write["the digits of a fraction, divided elsewhere"](item, str) == "\\frac{1}{23}"
+    (_, item, negative, speed) = make_items([Example("a", "t", "?", answer=gold) for gold in ("3/4", "1/20", "-5", "5 m/s")])
+    assert write["the digits of a fraction, divided elsewhere"](item, str) is None  # 12/0 has no value
+    assert write["the positive of the right number"](negative, str) == "5"
+    assert write["the right number with another unit"](speed, str) == "5 kg"
+
+
+def test_what_functions_write_past_python_and_leave_running_reaches_nobody(capfd: pytest.CaptureFixture[str]) -> None:
+    assert errors(audit("writes_past_python")) == []
+    assert capfd.readouterr() == ("", "")
+
+
 def test_the_function_that_pays_is_named_and_weights_count() -> None:
     (first, *_) = audit("tag", "form_only").observations
     assert (first.severity, first.check) == ("warning", "overpaid")
@@ -191,7 +222,7 @@ def test_every_behaviour_can_be_written() -> None:
         Example(
             str(n), "t", "Which?", answer=gold, extra={"options": ["Paris", "Rome", "1234"], "ambiguous": gold == "Oslo"}
         )
-        for n, gold in enumerate(["Paris", "1234", "Oslo"])
+        for n, gold in enumerate(["Paris", "1234", "Oslo", "-5", "21/40", "5 m/s"])
     ]
     written = [[one.write(item, form) for item in make_items(examples)] for one in BEHAVIOURS for form in FORMS.values()]
     assert all(any(text is not None for text in texts) for texts in written)

@@ -156,14 +156,14 @@ def _read_answer(row: Example) -> str:
 
 def common_start(answers: Sequence[str]) -> str:
     """The words that nearly all answers begin with (`I would say `), and no answer is."""
-    split, shared = [answer.split() for answer in answers], 0
-    start = ()
-    while split:
-        starts = Counter(tuple(answer[: shared + 1]) for answer in split if len(answer) > shared + 1)
-        commonest, count = starts.most_common(1)[0] if starts else ((), 0)
-        if count < CLOSED_SHARE * len(split):
+    alive, start = [answer.split() for answer in answers], list[str]()
+    while alive:
+        words = Counter(answer[len(start)] for answer in alive if len(answer) > len(start) + 1)
+        word, count = words.most_common(1)[0] if words else ("", 0)
+        if count < CLOSED_SHARE * len(answers):
             break
-        start, shared = commonest, shared + 1
+        alive = [answer for answer in alive if answer[len(start) : len(start) + 1] == [word]]
+        start.append(word)
     return "".join(f"{word} " for word in start)
 
 

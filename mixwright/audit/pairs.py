@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 from mixwright.audit.text import count_tokens, normal_form
 from mixwright.behaviours import BEHAVIOURS, read_behaviours
@@ -38,6 +39,8 @@ class Pair:
     """The preferred answer, without what both begin with."""
     rejected: str
     """The other one, likewise."""
+    scores: tuple[str, float, float] | None = None
+    """Column with the preferred answer's score, this score, and that of the other one; None without two such columns."""
 
     @cached_property
     def has_no_answer(self) -> bool:
@@ -64,11 +67,23 @@ def read_pairs(corpus: Corpus) -> Iterator[Pair]:
             one is not None and other is not None
             for one, other in zip(batch.column("chosen").to_pylist(), batch.column("rejected").to_pylist(), strict=True)
         ]
-        plain = (batch.column(name).to_pylist() for name in ("task", "id", "source", "split"))
+        plain = (batch.column(name).to_pylist() for name in ("task", "id", "source", "split", "extra"))
         sides = (texts(batch, name) for name in ("prompt", "chosen", "rejected"))
-        for is_pair, task, row_id, source, split, prompt, chosen, rejected in zip(has_pair, *plain, *sides, strict=True):
+        for is_pair, task, row_id, source, split, extra, prompt, chosen, rejected in zip(
+            has_pair, *plain, *sides, strict=True
+        ):
             if is_pair and split != "eval":
-                yield Pair(task, row_id, source, prompt or "", *without_common_start(chosen or "", rejected or ""))
+                own, other = without_common_start(chosen or "", rejected or "")
+                yield Pair(task, row_id, source, prompt or "", own, other, read_scores(json.loads(extra or "{}")))
+
+
+def read_scores(columns: Mapping[str, Any]) -> tuple[str, float, float] | None:
+    """Find two columns of numbers whose names differ in `chosen` and `rejected` alone, such as `score_chosen`."""
+    for name, value in columns.items():
+        other = columns.get(name.replace("chosen", "rejected"))
+        if "chosen" in name and isinstance(value, int | float) and isinstance(other, int | float):
+            return name, value, other
+    return None
 
 
 def without_common_start(first: str, second: str) -> tuple[str, str]:

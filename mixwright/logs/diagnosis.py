@@ -11,8 +11,10 @@ Blind spot: a reward at the largest value that its task ever earned counts as ri
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 import numpy as np
@@ -30,6 +32,11 @@ STARVED_RATIO = 0.5
 CONSTANT_SHARE, DECIDING_SHARE = 0.95, 0.9
 """Share of groups in which a part is constant; share of the variance within groups that one part makes."""
 SAME_WARNING, CUT_WARNING, EMPTY_WARNING, LOOP_WARNING = 0.3, 0.05, 0.01, 0.05
+OPEN_END = re.compile(r"[\w,;:\-\u2013\u2014(\[{\\]\s*$")
+"""End of a text that stops in the middle of a sentence."""
+LIKELY_CUT, NEAR_LONGEST, MIN_LONGEST = 0.5, 0.75, 200
+"""Share of completions with an open end near the longest one from which on they look cut, where the log does not say it; how
+near, as a share of its characters; and how long that one has to be."""
 LENGTH_RATIO = 2.0
 FALL_SHARE = 0.3
 """Of the range of rewards: a fall of the mean reward by so much from its best is a collapse."""
@@ -43,23 +50,28 @@ NO_SIGNAL_REMEDY = {
     "verifiers": "Filter by difficulty online (buffer thresholds), or remove such prompts.",
 }
 EMPTY_REMEDY = "Check the end token and the chat template."
-CUT_REMEDY = "Allow longer completions, or mask truncated ones in the loss."
+CUT_REMEDY = "Allow longer completions (TRL: max_completion_length), or mask truncated ones in the loss."
 LOOP_REMEDY = "Check the reward for length, and the learning rate."
 OTHER_REMEDY = "Remove such prompts, or sample those whose rewards differ more often."
 HARD_REMEDY = "If all are wrong: easier prompts, more completions per prompt, or SFT on the answer format first."
 
 SAME_AS = {"luck": "one answer", "stale prompts": "collapse"}
 """Cause -> finding that says the same of a task, better."""
+CAUSES = ("cut", "never paid")
+"""Findings that come before what they explain."""
 
 
 def diagnose(log: RolloutLog) -> list[Observation]:
     """Return all findings, the worst first."""
-    found = [*_uncountable(log), *_groups_without_signal(log), *_starved_tasks(log), *_parts(log)]
-    found += [*_one_answer(log), *_same_completions(log), *_completions(log), *_length(log), *_collapse(log)]
+    found = [*_uncountable(log), *_starved_tasks(log)]
+    found += _explain_silence([*_completions(log), *_parts(log)], [*_groups_without_signal(log)])
+    found += [*_one_answer(log), *_same_completions(log), *_length(log), *_collapse(log)]
     told = {(one.check, one.task) for one in found}
     found += [one for one in find_causes(log) if (SAME_AS.get(one.check), one.task) not in told]
     found += [one for one in find_changes(*log.thirds) if one.check != DISTINCT or ("same", None) not in told]
-    return sorted(found, key=lambda one: (SEVERITIES.index(one.severity), -one.count / max(1, one.total)))
+    return sorted(
+        found, key=lambda one: (SEVERITIES.index(one.severity), one.check not in CAUSES, -one.count / max(1, one.total))
+    )
 
 
 def summarise(log: RolloutLog) -> str:
@@ -102,6 +114,18 @@ def _groups_without_signal(log: RolloutLog) -> Iterator[Observation]:
         yield Observation("groups", task, severity, len(quiet), len(own), message, remedy)
 
 
+def _explain_silence(found: Sequence[Observation], groups: Sequence[Observation]) -> list[Observation]:
+    """Put what explains equal rewards everywhere before them: most completions cut, or a part that never pays."""
+    is_silent = any(one.severity == "error" for one in groups)
+    causes = [one for one in found if one.check in CAUSES and 2 * one.count > one.total]
+    if not (is_silent and causes):
+        return [*found, *groups]
+    others = [one for one in found if one not in causes]
+    remedy = "Other prompts do not help as long as the finding above is not mended."
+    later = [replace(one, remedy=remedy) if one.severity == "error" else one for one in groups]
+    return [*(replace(one, severity="error") for one in causes), *later, *others]
+
+
 def _starved_tasks(log: RolloutLog) -> Iterator[Observation]:
     counts = {task: len(own) for task, own in log.judged.items()}
     teaching = {task: sum(not _is_silent(group) for group in own) for task, own in log.judged.items()}
@@ -129,9 +153,17 @@ def _parts(log: RolloutLog) -> Iterator[Observation]:
     for name, values in variances.items():
         constant = sum(value < 1e-12 for value in values)
         if constant >= CONSTANT_SHARE * len(values):
-            share = f"{constant / len(values):.0%}"
-            message = f"the reward {name!r} is the same within {share} of the groups, so it teaches nothing"
-            remedy = "Check whether completions can ever, or always, earn it; if so, remove it."
+            paid = [one.parts.get(name, 0.0) for group in log.groups.values() for one in group]
+            if not any(paid):
+                message = f"the reward {name!r} earned 0 on all {len(paid):,} completions"
+                remedy = "Run mixwright rewards on it: it may not read such completions, or lack its column."
+                yield Observation("never paid", None, "warning", len(paid), len(paid), message, remedy)
+                continue
+            is_constant = min(paid) == max(paid)
+            where = f"earned {paid[0]:g} on all {len(paid):,} completions" if is_constant else "is the same"
+            where += "" if is_constant else f" within {constant / len(values):.0%} of the groups"
+            message = f"the reward {name!r} {where}, so it teaches nothing"
+            remedy = "Remove it once every completion earns it." if is_constant else "Check which completions can earn it."
             yield Observation("parts", None, "warning", constant, len(values), message, remedy)
         elif total > 0 and sum(values) >= DECIDING_SHARE * total:
             message = (
@@ -193,6 +225,10 @@ def _completions(log: RolloutLog) -> Iterator[Observation]:
     """Report empty, cut and looping completions of the last third."""
     texts = [one.completion for one in log.thirds[1]]
     cut = [one.is_cut for one in log.thirds[1] if one.is_cut is not None]
+    if not cut and (count := _count_open_ends(texts)) > LIKELY_CUT * len(texts):
+        message = f"{count / len(texts):.0%} of the completions in the last third of the steps stop in mid-sentence, "
+        message += "near the greatest length"
+        yield Observation("cut", None, "warning", count, len(texts), message, CUT_REMEDY)
     loops = [_repeats_itself(text) for text in texts]
     for name, shown, limit, words, remedy in (
         ("empty", [not text.strip() for text in texts], EMPTY_WARNING, "are empty", EMPTY_REMEDY),
@@ -203,6 +239,14 @@ def _completions(log: RolloutLog) -> Iterator[Observation]:
         if count > limit * total:
             message = f"{count / total:.0%} of the completions in the last third of the steps {words}"
             yield Observation(name, None, "warning", count, total, message, remedy)
+
+
+def _count_open_ends(texts: Sequence[str]) -> int:
+    """Count texts that stop in mid-sentence near the longest one; 0 where all are short."""
+    longest = max(map(len, texts), default=0)
+    if longest < MIN_LONGEST:
+        return 0
+    return sum(len(text) >= NEAR_LONGEST * longest and bool(OPEN_END.search(text)) for text in texts)
 
 
 def _repeats_itself(text: str) -> bool:

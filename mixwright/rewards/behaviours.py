@@ -21,9 +21,11 @@ from mixwright.records import Example, plain
 
 Kind = Literal["wrong", "right", "same"]
 """What a completion should earn: as a wrong answer, as a right one, or exactly as a right one."""
+COMMA_FORM = "sentence with a comma"
 FORMS: Mapping[str, Callable[[str], str]] = {
     "bare": lambda answer: answer,
     "sentence": lambda answer: f"The answer is {answer}.",
+    COMMA_FORM: lambda answer: f"The answer is {answer} here, as I said.",
     "boxed": lambda answer: f"So the result is \\boxed{{{answer}}}.",
     "hashes": lambda answer: f"I add it up.\n#### {answer}",
     "tag": lambda answer: f"<answer>{answer}</answer>",
@@ -168,6 +170,39 @@ def _halves(gold: str) -> str:
     return f"{gold[:half]} and {gold[half:]}"
 
 
+FRACTION = re.compile(r"(-?\d+)/(\d+)|(\\[dt]?frac)\{(-?\d+)\}\{(\d+)\}")
+
+
+def _other_denominator(item: Item, form: Callable[[str], str]) -> str | None:
+    return _change_fraction(item, form, lambda top, below: (top, f"{int(below) + 1}"))
+
+
+def _divided_elsewhere(item: Item, form: Callable[[str], str]) -> str | None:
+    """The digits of a fraction with its line at another place: 1/23 for 12/3."""
+    return _change_fraction(
+        item,
+        form,
+        lambda top, below: (top[:-1], top[-1] + below) if len(top.lstrip("-")) > 1 else (top + below[0], below[1:]),
+    )
+
+
+def _change_fraction(item: Item, form: Callable[[str], str], change: Callable[[str, str], tuple[str, str]]) -> str | None:
+    """Another fraction in the same notation; None where the answer is none, or nothing is left below the line."""
+    found = FRACTION.fullmatch(item.gold)
+    if found is None:
+        return None
+    plain_top, plain_below, command, top, below = found.groups()
+    top, below = change(plain_top or top, plain_below or below)
+    if not below.strip("0"):
+        return None
+    return form(f"{command}{{{top}}}{{{below}}}" if command else f"{top}/{below}")
+
+
+def _other_unit(gold: str) -> str:
+    number, unit = re.findall(r"-?[\d.]+|\S+", gold)
+    return f"{number} {'m' if unit == 'kg' else 'kg'}"
+
+
 def _in_capitals(item: Item, form: Callable[[str], str]) -> str | None:
     return form(item.gold.upper()) if item.gold.isalpha() and len(item.gold) > 1 and not item.gold.isupper() else None
 
@@ -199,6 +234,12 @@ BEHAVIOURS = (
     Behaviour("another number with the same last digits", "wrong", _edited(r"\d{2,15}", _other_start)),
     Behaviour("the digits of the right number, taken apart", "wrong", _edited(r"\d{3,15}", _halves)),
     Behaviour("the negative of the right number", "wrong", _edited(r"\d{1,15}", lambda gold: f"-{gold}")),
+    Behaviour("the positive of the right number", "wrong", _edited(r"-[1-9]\d{0,14}", lambda gold: gold[1:])),
+    Behaviour("a fraction with another denominator", "wrong", _other_denominator),
+    Behaviour("the digits of a fraction, divided elsewhere", "wrong", _divided_elsewhere),
+    Behaviour(
+        "the right number with another unit", "wrong", _edited(r"-?\d+(\.\d+)? ?[A-Za-z\u00b0\u20ac$%][^\s\d]*", _other_unit)
+    ),
     Behaviour("the right answer to another row", "wrong", lambda item, form: form(item.neighbour)),
     Behaviour("words of reasoning without an answer", "wrong", lambda item, form: REASONING_WORDS * 3),
     Behaviour("a wrong answer after words of reasoning", "wrong", lambda item, form: REASONING_WORDS * 3 + form(item.other)),

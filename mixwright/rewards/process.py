@@ -8,6 +8,7 @@ import inspect
 import math
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -63,7 +64,11 @@ class RewardProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the process, whatever it does."""
+        """End the process and those that it started, whatever they do."""
+        with contextlib.suppress(
+            ProcessLookupError, PermissionError, AttributeError
+        ):  # its group may be gone, or not yet be
+            os.killpg(self._process.pid or 0, signal.SIGKILL)
         self._process.kill()
         self._process.join()
         self._link.close()
@@ -91,31 +96,44 @@ class RewardProcess:
 
 
 def _serve(link: Connection, names: Sequence[str]) -> None:
-    """Body of the process: what functions print goes nowhere."""
+    """Body of the process."""
     from mixwright.graders import load_grader
 
-    with open(os.devnull, "w") as nothing, contextlib.redirect_stdout(nothing), contextlib.redirect_stderr(nothing):  # noqa: PTH123
+    _isolate()
+    own = os.getpid()
+    try:
+        callers = []
+        for name in names:
+            grader = load_grader(name)
+            function = getattr(grader, "function", None)  # of the user's; the catalogue's graders have none
+            if function is not None:
+                callers.append(make_caller(function))
+            else:
+                callers.append(
+                    ("a grader", lambda asked, grader=grader: [grader.grade(a.example, a.completion) for a in asked])
+                )
+        link.send([kind for kind, _ in callers])
+    except InputError as error:
+        link.send(error)
+        return
+    while True:
         try:
-            callers = []
-            for name in names:
-                grader = load_grader(name)
-                function = getattr(grader, "function", None)  # of the user's; the catalogue's graders have none
-                if function is not None:
-                    callers.append(make_caller(function))
-                else:
-                    callers.append(
-                        ("a grader", lambda asked, grader=grader: [grader.grade(a.example, a.completion) for a in asked])
-                    )
-            link.send([kind for kind, _ in callers])
-        except InputError as error:
-            link.send(error)
+            asked = link.recv()
+        except EOFError:
             return
-        while True:
-            try:
-                asked = link.recv()
-            except EOFError:
-                return
-            link.send([call_all(caller, asked) for _, caller in callers])
+        scores = [call_all(caller, asked) for _, caller in callers]
+        if os.getpid() != own:  # a function forked, and its child came back here
+            os._exit(0)
+        link.send(scores)
+
+
+def _isolate() -> None:
+    """Leave the caller's process group, and send whatever is written, also past Python, to nowhere."""
+    if hasattr(os, "setsid"):
+        os.setsid()
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):
+        os.dup2(nothing, descriptor)
 
 
 Caller = Callable[[Sequence[Asked]], Any]

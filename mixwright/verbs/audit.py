@@ -22,7 +22,7 @@ from mixwright.audit.cleaned import (
     write_cleaned,
 )
 from mixwright.audit.cues import find_cues
-from mixwright.audit.findings import ROWS, check_findings_folder, write_findings
+from mixwright.audit.findings import ROWS, check_findings_folder, worst_first, write_findings
 from mixwright.audit.holes import find_coverage
 from mixwright.audit.learnt import CHECKS
 from mixwright.audit.shards import audited_by
@@ -197,7 +197,7 @@ def show(
     elif not found.written and count_findings(left):
         tail = [f"Every row: {output.command_line('--out', 'audit')}"]
     names = checks or [name for name in list_defaults("checks") if model is not None or name not in CHECKS]
-    middle = findings(left, names, other_lines=len(head) + len(tail) + 2, full=full)
+    middle = findings(worst_first(left), names, other_lines=len(head) + len(tail) + 2, full=full)
     output.out("\n".join([*head, "", *middle, *([""] if tail else []), *tail]))
     return output.exit_code_of(found.observations, fail_on)
 

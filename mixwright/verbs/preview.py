@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from mixwright.audit.findings import worst_first
 from mixwright.audit.learnt import CHECKS, Labelled, count_facts, observe_learnt
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
@@ -150,7 +151,7 @@ def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_
             whole = text if full else shorten(text)
             lines += wrap(whole, lines=None, first=f"  row {number + 1}  ", indent=" " * 9)
         lines += ["  The loss is taken on the text in [[ ]].", ""]
-        lines += findings(preview.observations, CHECKS, other_lines=len(lines), full=full)
+        lines += findings(worst_first(preview.observations), CHECKS, other_lines=len(lines), full=full)
         output.out("\n".join(lines))
     return output.exit_code_of(preview.observations, fail_on)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from mixwright.audit.findings import two_sides, worst_first
+from mixwright.audit.findings import two_sides
 from mixwright.errors import one_line
 from mixwright.records import Observation
 from mixwright.verbs.output import command_line, out
@@ -80,17 +80,16 @@ def count_findings(observations: Sequence[Observation]) -> str:
 def findings(
     observations: Sequence[Observation], checks: Collection[str] = (), *, other_lines: int = 6, full: bool = False
 ) -> list[str]:
-    """Return the lines of findings, worst first; the first three come with an example and a remedy.
+    """Return the lines of findings; the first three come with an example and a remedy.
 
     Args:
-        observations: errors, warnings and notes; notes are counted where not all are shown.
+        observations: errors, warnings and notes, worst first; notes are counted where not all are shown.
         checks: names of the checks that ran; those without an error or a warning are named as fine.
         other_lines: lines of the report around these.
         full: whether all findings are shown whole.
     """
     has_tasks = len({one.task for one in observations} - {None}) > 1
-    ranked = worst_first(observations)
-    faults = ranked if full else [one for one in ranked if one.severity != "info"]
+    faults = [one for one in observations if full or one.severity != "info"]
     room = MAX_LINES - other_lines - 2  # for findings that are counted, and checks that are fine
     lines: list[str] = []
     shown = 0
@@ -110,10 +109,10 @@ def findings(
         shown += 1
     if hidden := faults[shown:]:
         lines.append(f"  and {count_findings(hidden)}: --full")
-    fine = sorted(set(checks) - {one.check for one in ranked if one.severity != "info"})
+    fine = sorted(set(checks) - {one.check for one in observations if one.severity != "info"})
     others = fine[MAX_NAMES:] if len(fine) <= MAX_NAMES + 1 else [f"{len(fine) - MAX_NAMES} other checks"]
     names = join_words([*fine[:MAX_NAMES], *others])
-    notes = len(ranked) - len(faults)
+    notes = len(observations) - len(faults)
     if fine or notes:
         count = f"{format_count(notes, 'note')}: --full" if notes else ""
         lines.append(f"  fine  {names}{f' ({count})' if count else ''}" if fine else f"  {count}")

@@ -31,6 +31,8 @@ LEAST_LONGER = 0.6
 """Share of pairs in which the same side is longer, from which on it is a warning."""
 TRIVIAL_SHARE = 0.03
 """Share of rejected answers that are none, from which on it is a warning."""
+WORSE_SHARE = 0.03
+"""Share of pairs whose preferred answer has the lower score, from which on it is a warning."""
 REMEDY = "Add pairs of the rarer kind, or remove some of the others (`audit --balance FILE`)."
 LENGTH = "length"
 """Name of the longer side beside those of behaviours."""
@@ -50,6 +52,14 @@ class Sides:
     """Side that is longer -> pairs."""
     trivial: Listing = field(default_factory=Listing)
     """Pairs whose rejected answer is none."""
+    worse: Listing = field(default_factory=Listing)
+    """Pairs whose preferred answer has the lower score."""
+    score: str = ""
+    """Column of the score."""
+    preferred: set[int] = field(default_factory=set, repr=False)
+    """Hashes of prompt and sides of the pairs so far."""
+    reversed: Listing = field(default_factory=Listing)
+    """Pairs of which another one prefers the other side."""
 
     def add(self, pair: Pair) -> None:
         """Count a pair."""
@@ -62,6 +72,12 @@ class Sides:
             "rejected": pair.rejected[:EXCERPT_CHARACTERS],
         }
         place = {"id": pair.id, "source": pair.source}
+        if pair.scores is not None and pair.scores[1] < pair.scores[2]:
+            self.score = pair.scores[0]
+            self.worse.add(place | excerpt)
+        if hash((pair.prompt, pair.rejected, pair.chosen)) in self.preferred:
+            self.reversed.add(place | excerpt)
+        self.preferred.add(hash((pair.prompt, pair.chosen, pair.rejected)))
         if pair.has_no_answer:
             self.trivial.add(place | excerpt)
             return
@@ -119,7 +135,8 @@ def find_one_sided(pairs: Iterable[Pair]) -> list[str]:
 
 
 def _observe_task(task: str, sides: Sides) -> list[Observation]:
-    observations = [one for name in BEHAVIOURS if (one := _observe_behaviour(task, name, sides)) is not None]
+    observations = _observe_contradictions(task, sides)
+    observations += [one for name in BEHAVIOURS if (one := _observe_behaviour(task, name, sides)) is not None]
     longer, shorter = sides.longer["chosen"], sides.longer["rejected"]
     total = longer + shorter
     if sides.is_longer_on_one_side:
@@ -140,6 +157,24 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
         remedy = "Replace them with answers that are nearly right."
         evidence = tuple(sides.trivial.rows)
         observations.append(Observation("preferences", task, "warning", count, sides.pairs, text, remedy, "none", evidence))
+    return observations
+
+
+def _observe_contradictions(task: str, sides: Sides) -> list[Observation]:
+    """Return warnings of pairs that their scores, or another pair, contradict."""
+    observations, worse, turned = list[Observation](), sides.worse, sides.reversed
+    if worse.count >= max(WORSE_SHARE * sides.pairs, 3):
+        text = f"In {worse.count} of {sides.pairs} pairs {sides.score} is below {sides.score.replace('chosen', 'rejected')}."
+        remedy = "Exchange the sides, or the scores; leave out pairs that the scores contradict."
+        observations.append(
+            Observation("preferences", task, "warning", worse.count, sides.pairs, text, remedy, "none", tuple(worse.rows))
+        )
+    if turned.count:
+        text = f"{turned.count} of {sides.pairs} pairs prefer the answer that another pair of the same prompt rejects."
+        remedy = "Keep one of each two, or none."
+        observations.append(
+            Observation("preferences", task, "warning", turned.count, sides.pairs, text, remedy, "none", tuple(turned.rows))
+        )
     return observations
 
 
