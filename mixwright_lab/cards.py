@@ -121,7 +121,7 @@ def tally(cards: Sequence[Card]) -> str:
     rest = f"; {' and '.join(left)}" if left else ""
     if not judged:
         return f"No finding has a result that counts{rest}."
-    came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS_WORST_FIRST))
+    came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS_WORST_FIRST) if words[word])
     return f"{format_count(judged, 'claim')} re-run on tiny models, by the sources' own contrasts: {came}{rest}."
 
 
