@@ -18,6 +18,7 @@ from mixwright.run.workers import JobFailed
 from mixwright.run.workers import Workers as RunningWorkers
 from mixwright.verdict.page.text import to_line, to_visible
 from mixwright_lab import result_files
+from mixwright_lab.judging import decide
 from mixwright_lab.result_files import Result
 from mixwright_lab.running import run as run_finding
 
@@ -48,7 +49,7 @@ def list_findings(as_json: Annotated[bool, typer.Option("--json", help="Print JS
                 "name": name,
                 "claim": finding.CLAIM,
                 "source": finding.SOURCE,
-                "word": kept.word if kept else None,
+                "word": decide(kept.contrasts, finding.PRIMARY, finding.CONTROL) if kept and not stale else None,
                 "stale": stale,
                 "cpu_minutes": round(kept.cpu_seconds / 60, 1) if kept else None,
                 "features": list(finding.FEATURES),

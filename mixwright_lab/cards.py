@@ -11,7 +11,7 @@ from mixwright import catalog
 from mixwright.verdict.page.text import MINUS_SIGN, NO_VALUE_SIGN, format_count
 from mixwright_lab import result_files
 from mixwright_lab.contracts import Finding
-from mixwright_lab.judging import WORDS_WORST_FIRST, Judged
+from mixwright_lab.judging import CANNOT_SHOW, WORDS_WORST_FIRST, Judged, Word, decide
 from mixwright_lab.result_files import Result
 
 NOT_RUN, STALE = "not run", "stale"
@@ -30,6 +30,7 @@ MEANING_BY_WORD = {
     "inconclusive": "the interval contains 0 and the least size, or there are fewer than 5 seeds",
     "not reproduced": "the whole interval is below the least size, but not below 0",
     "refuted": "the whole interval is below 0",
+    CANNOT_SHOW: "of a finding: its positive control is not reproduced, so it says nothing of the claim",
     NOT_RUN: "there is no result at scale laptop",
     STALE: "claim or expectations were edited after the run; the result is not counted until the finding is run again",
 }
@@ -40,7 +41,8 @@ RULE_TEXT = (
     "the contrasts of the finding leaves (95 % or more). To be reproduced, a contrast must also reach its noise floor: "
     "with n seeds, t * sqrt(mean(d^2) / 2 * sum(w^2) / n), where d is the difference between two runs of one arm that "
     "differ only in the seed of their training, and w are the weights. If arms do not differ, their mean stays below it "
-    "in 95 % of the cases. A finding gets the worst word of its contrasts."
+    "in 95 % of the cases. A finding has the word of one contrast of its source, the primary one; contrasts of our own do "
+    "not change it. Where a positive control is named and not reproduced, this world cannot show the claim."
 )
 
 
@@ -62,7 +64,11 @@ class Card:
         """A key of `MEANING_BY_WORD`."""
         if self.result is None:
             return NOT_RUN
-        return self.result.word if self.current(self.result) else STALE
+        return self.word_of(self.result) if self.current(self.result) else STALE
+
+    def word_of(self, result: Result) -> Word:
+        """The word of a current result, by the primary contrast that the finding names now."""
+        return decide(result.contrasts, self.finding.PRIMARY, self.finding.CONTROL)
 
     def current(self, result: Result) -> bool:
         """Whether a result was judged by what the finding says now."""
@@ -115,35 +121,40 @@ def tally(cards: Sequence[Card]) -> str:
     rest = f"; {' and '.join(left)}" if left else ""
     if not judged:
         return f"No finding has a result that counts{rest}."
-    came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS_WORST_FIRST))
-    return f"{format_count(judged, 'claim')} re-run on tiny models: {came}{rest}."
+    came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS_WORST_FIRST) if words[word])
+    return f"{format_count(judged, 'claim')} re-run on tiny models, by the sources' own contrasts: {came}{rest}."
 
 
 def format_card(card: Card) -> str:
     """What the word rests on: contrasts by word, and the one that decides where not all are reproduced."""
     if card.result is None:
         return "Its expectations, listed below, were written before any run."
-    judged = card.result.contrasts
-    words = Counter(one.word for one in judged)
-    counts_text = ", ".join(f"{words[w]} {w}" for w in reversed(WORDS_WORST_FIRST) if words[w])
-    start = f"{format_count(len(judged), 'contrast')}: {counts_text}."
     if card.word == STALE:
-        return f"Its claim or expectations were edited after the run. By the earlier version: {card.result.word}. {start}"
-    if card.word == "reproduced":
-        return start
-    worst = deciding(judged)
-    told = f"{worst.name}, {figure(worst)}, where at least {number(asked(worst), worst.unit)} is required."
-    return f"Its one contrast: {told}" if len(judged) == 1 else f"{start} Decided by: {told}"
+        return f"Its claim or expectations were edited after the run. By the earlier version: {card.result.word}."
+    one, finding = primary(card.finding, card.result), card.finding
+    told = f"Published: {one.name}, {figure(one)}, where at least {number(asked(one), one.unit)} is required."
+    if finding.PUBLISHED:
+        told += f" Other contrasts of the source: {held(published(finding, card.result))} reproduced."
+    if rest := ours(finding, card.result):
+        told += f" Our own: {held(rest)} reproduced."
+    told += f" Positive control: {finding.CONTROL}." if finding.CONTROL else " It has no positive control."
+    named_late = card.result.primary != finding.PRIMARY
+    return told + (" Which contrast is the published one was written after this run." if named_late else "")
 
 
-def deciding(contrasts: Sequence[Judged]) -> Judged:
-    """The contrast that the word of the finding comes from: the worst word, and of these the smallest by what is asked."""
-    return min(contrasts, key=lambda one: (WORDS_WORST_FIRST.index(one.word), one.value / asked(one)))
+def primary(finding: type[Finding], result: Result) -> Judged:
+    """The contrast that the word comes from."""
+    return next(one for one in result.contrasts if one.name == finding.PRIMARY)
 
 
-def largest(contrasts: Sequence[Judged]) -> Judged:
-    """The contrast that is the largest, by multiples of the least size."""
-    return max(contrasts, key=lambda one: abs(one.value) / asked(one))
+def published(finding: type[Finding], result: Result) -> list[Judged]:
+    """Other contrasts of the source."""
+    return [one for one in result.contrasts if one.name in finding.PUBLISHED]
+
+
+def ours(finding: type[Finding], result: Result) -> list[Judged]:
+    """Contrasts that the source does not have."""
+    return [one for one in result.contrasts if one.name not in (finding.PRIMARY, *finding.PUBLISHED)]
 
 
 def held(contrasts: Sequence[Judged]) -> str:
@@ -191,12 +202,13 @@ def run_again(card: Card) -> str:
     if first is None or second is None or not (card.current(first) and card.current(second)):
         return ""
     told = f"{seeds(second)}, {minutes(second)} CPU minutes"
-    if first.word == second.word:
-        return f"The same word, {second.word}: {told}."
+    words = card.word_of(first), card.word_of(second)
+    if words[0] == words[1]:
+        return f"The same word, {words[1]}: {told}."
     changed = [
         f"{one.name}, {figure(other)} where at least {number(asked(other), other.unit)} is required "
         f"({one.word}, then {other.word})"
         for one, other in zip(first.contrasts, second.contrasts, strict=True)
         if one.word != other.word
     ]
-    return f"Another word, {first.word}, then {second.word}: {told}. What changed: {'; '.join(changed)}."
+    return f"Another word, {words[0]}, then {words[1]}: {told}. What changed: {'; '.join(changed)}."

@@ -94,7 +94,13 @@ class Finding(ABC):
     """Plug-ins of Mixwright that rest on the claim, "kind/name" -> the contrasts that judge it, by their names in `EXPECT`;
     with "-" in front where the plug-in is what is subtracted. Written out: `mixwright explain` reads the source."""
     EXPECT: ClassVar[tuple[Expectation, ...]] = ()
-    """Contrasts that the claim says are above 0; all must hold."""
+    """Contrasts that the claim says are above 0."""
+    PRIMARY: ClassVar[str] = ""
+    """Contrast of the source that gives the word, by its name in `EXPECT`."""
+    PUBLISHED: ClassVar[tuple[str, ...]] = ()
+    """Other contrasts of the source, by their names; those that are left are ours, and do not change the word."""
+    CONTROL: ClassVar[str] = ""
+    """Contrast that holds wherever the claim could be shown, by its name; empty without one."""
     RUN_TWICE: ClassVar[tuple[str, ...]] = ()
     """Arms that are run twice, with other seeds of their training: what two runs of one differ by is the noise floor of the
     contrasts of its readings; the first that has them all counts."""

@@ -22,9 +22,13 @@ from mixwright.errors import InputError
 from mixwright.estimates.intervals import holm, t_quantile, t_tail
 from mixwright_lab.contracts import Expectation
 
-Word = Literal["refuted", "not reproduced", "inconclusive", "in part", "reproduced"]
-WORDS_WORST_FIRST: tuple[Word, ...] = ("refuted", "not reproduced", "inconclusive", "in part", "reproduced")
-"""From the worst to the best: a finding has the worst word of its contrasts."""
+CANNOT_SHOW = "cannot be shown here"
+"""Word of a finding whose positive control is not reproduced."""
+Word = Literal["refuted", "not reproduced", "inconclusive", "in part", "reproduced", "cannot be shown here"]
+WORDS_WORST_FIRST: tuple[Word, ...] = (
+    "refuted", "not reproduced", "inconclusive", CANNOT_SHOW, "in part", "reproduced",
+)  # fmt: skip
+"""From the worst to the best."""
 MIN_SEEDS = 5
 """Paired seeds below which nothing is decided."""
 LARGEST_READING = 1e100
@@ -99,8 +103,21 @@ def word_of(value: float, low: float, high: float, least: float, seeds: int, flo
     return "inconclusive"
 
 
-def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: Sequence[str]) -> tuple[list[Judged], Word]:
-    """Each expectation judged, and the word of the finding: the worst of theirs.
+def decide(found: Sequence[Judged], primary: str, control: str = "") -> Word:
+    """Return the word of a finding: that of its primary contrast, if its control is reproduced.
+
+    Args:
+        found: all of its contrasts.
+        primary: name of the contrast that gives the word.
+        control: name of the contrast that has to be reproduced for it to say anything; empty without one.
+    """
+    word_by_name = {one.name: one.word for one in found}
+    word = word_by_name[primary]
+    return CANNOT_SHOW if control and word != "inconclusive" and word_by_name[control] != "reproduced" else word
+
+
+def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: Sequence[str]) -> list[Judged]:
+    """Judge each expectation.
 
     Args:
         expected: contrasts, judged together.
@@ -124,7 +141,7 @@ def judge(expected: Sequence[Expectation], rows: Sequence[Row], noise: Sequence[
         word = word_of(mean, mean - half, mean + half, one.least, len(values), floor or 0.0)
         shown = (one.name, one.unit, mean, mean - half, mean + half, corrected, one.least, floor, word)
         found.append(Judged(*shown, tuple(float(value) for value in values)))
-    return found, min((one.word for one in found), key=WORDS_WORST_FIRST.index)
+    return found
 
 
 def contrast_by_seed(expected: Expectation, rows: Sequence[Row]) -> np.ndarray:

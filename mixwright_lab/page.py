@@ -34,14 +34,15 @@ from mixwright_lab.cards import (
     SECOND_RUN_SEED,
     STALE,
     Card,
-    deciding,
     figure,
     format_card,
     held,
     interval,
-    largest,
     minutes,
     number,
+    ours,
+    primary,
+    published,
     run_again,
     seeds,
     tally,
@@ -79,14 +80,14 @@ def parts(cards: Sequence[Card]) -> list[Part]:
 
 def overview(cards: Sequence[Card], strays: Sequence[str] = ()) -> list[Block]:
     """The table, and what the words mean."""
-    columns = ("finding", "word", "contrasts that hold", "largest contrast", "contrast that decides", "seeds", "CPU minutes")
+    columns = ("finding", "word", "published contrast", "others of the source", "ours", "seeds", "CPU minutes")
     named = ", ".join(strays)
     return [
         Table(
-            "Every finding; largest: by multiples of the required size",
+            "Every finding, with its published contrast; how many of the others are reproduced",
             columns,
             [row(c) for c in cards],
-            (2, 5, 6),
+            (3, 4, 5, 6),
         ),
         Paragraph(f"Files of results that belong to no finding: {named}." if strays else "", "caution"),
         Fold(
@@ -101,10 +102,9 @@ def row(card: Card) -> tuple[str, ...]:
     result = card.result
     if result is None or card.word == STALE:
         return (card.name, card.word, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN, NO_VALUE_SIGN)
-    most, worst = largest(result.contrasts), deciding(result.contrasts)
-    last = "the same" if most is worst else f"{worst.name}: {figure(worst)}"
-    first = f"{most.name}: {figure(most)}"
-    return (card.name, card.word, held(result.contrasts), first, last, str(len(result.seeds)), minutes(result))
+    one = primary(card.finding, result)
+    others = [held(found) for found in (published(card.finding, result), ours(card.finding, result))]
+    return (card.name, card.word, f"{one.name}: {figure(one)}", *others, str(len(result.seeds)), minutes(result))
 
 
 def blocks(card: Card) -> list[Block]:

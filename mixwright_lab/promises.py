@@ -23,15 +23,16 @@ def check_finding(cls: type[Finding]) -> None:
             kind in catalog.KIND_BY_NAME and name in catalog.listing(kind), f"a plug-in that exists: FEATURES, {feature}"
         )
     require(bool(cls.EXPECT), "EXPECT has at least one contrast")
-    require(len({expected.name for expected in cls.EXPECT}) == len(cls.EXPECT), "contrasts have names of their own")
+    known = {expected.name for expected in cls.EXPECT}
+    require(len(known) == len(cls.EXPECT), "contrasts have names of their own")
     require(
         all(0 < expected.least < math.inf and expected.refuted for expected in cls.EXPECT),
         "a least size above 0, and what would refute it",
     )
     weights = [[abs(term.weight) for term in expected.terms] for expected in cls.EXPECT]
     require(all(0 < sum(each) < math.inf for each in weights), "contrasts have terms with finite weights")
-    named = {"smoke", "laptop"}
-    require(named <= set(cls.SCALES) and named <= set(cls.SEEDS), "SCALES and SEEDS have smoke and laptop")
+    scales = {"smoke", "laptop"}
+    require(scales <= set(cls.SCALES) and scales <= set(cls.SEEDS), "SCALES and SEEDS have smoke and laptop")
     require(cls.SEEDS["smoke"] >= 1 and cls.SEEDS["laptop"] >= 5, "smoke has a seed; laptop has 5 seeds or more")
     require(len(set(cls.RUN_TWICE)) == len(cls.RUN_TWICE), "RUN_TWICE names each arm once")
     for settings in cls.SCALES.values():
@@ -44,6 +45,10 @@ def check_finding(cls: type[Finding]) -> None:
         used = {term.arm for expected in cls.EXPECT for term in expected.terms}
         used |= {arm for plot in cls.PLOTS for curve in plot.curves for _, arm, _ in curve.places}
         require(used <= set(arms), "EXPECT and PLOTS name arms that exist")
-    known = {expected.name for expected in cls.EXPECT}
     for feature, contrasts in cls.FEATURES.items():
         require({each.removeprefix("-") for each in contrasts} <= known, f"contrasts of EXPECT: FEATURES, {feature}")
+    named = [cls.PRIMARY, *cls.PUBLISHED]
+    require(
+        set(named) <= known and len(set(named)) == len(named), "PRIMARY and PUBLISHED name contrasts of EXPECT, once each"
+    )
+    require(cls.CONTROL in known - {cls.PRIMARY} | {""}, "CONTROL names another contrast of EXPECT, or none")

@@ -18,6 +18,9 @@ from mixwright_lab.cards import (
     held,
     minutes,
     number,
+    ours,
+    primary,
+    published,
     run_again,
     seeds,
     tally,
@@ -68,12 +71,20 @@ def findings(cards: Sequence[Card]) -> str:
     results = [card.result for card in cards if card.result]
     parts.append(f"All that is shown takes {minutes(*results)} CPU minutes. The same with charts: [lab.html](lab.html).")
     rows = [
-        (f"[{_plain(card.name)}](#{_plain(card.name)})", card.word, held(card.result.contrasts))
+        (
+            f"[{_plain(card.name)}](#{_plain(card.name)})",
+            card.word,
+            _plain(figure(primary(card.finding, card.result))),
+            held(published(card.finding, card.result)),
+            held(ours(card.finding, card.result)),
+        )
         for card in cards
         if card.result is not None and card.word != STALE
     ]
     if rows:
-        parts.append("\n".join(_table(("finding", "word", "contrasts that hold"), rows, plain=False)))
+        parts.append(
+            "\n".join(_table(("finding", "word", "published contrast", "others of the source", "ours"), rows, plain=False))
+        )
     return "\n\n".join([*parts, *(_card(card) for card in cards)])
 
 

@@ -22,7 +22,7 @@ from mixwright import catalog
 from mixwright.errors import InputError
 from mixwright_lab import cards, report, result_files, running
 from mixwright_lab.contracts import Expectation, difference
-from mixwright_lab.judging import Row, judge
+from mixwright_lab.judging import Row, decide, judge
 from mixwright_lab.running import Task, load_checked, run, run_task
 
 LAB = [sys.executable, "-m", "mixwright_lab"]
@@ -53,6 +53,8 @@ def expecting(least: float) -> tuple[Expectation, ...]:
         ("EXPECT", (Expectation("a", difference("gone", RANDOM, "error .3"), 0.1, "no"),), "arms that exist"),
         ("FEATURES", {"planners/gone": ()}, "FEATURES"),
         ("FEATURES", {"planners/proportional": ("gone",)}, "contrasts of EXPECT"),
+        ("PRIMARY", "gone", "PRIMARY and PUBLISHED"),
+        ("CONTROL", "gone", "CONTROL names another"),
         ("SEEDS", {"smoke": 0, "laptop": 5}, "a seed"),
         ("SCALES", {}, "SCALES"),
         ("arms", lambda *_: (RANDOM, RANDOM), "names of their own"),
@@ -110,7 +112,7 @@ def test_a_row_of_another_task_is_not_taken_over(change: dict[str, Any] | None, 
     ("change", "told"),
     [
         (lambda _: {"finding": "formats"}, "its name"),
-        (lambda _: {"word": "refuted"}, "the worst word"),
+        (lambda _: {"word": "inconclusive"}, "a word of its contrasts"),
         (lambda _: {"contrasts": []}, "contrasts"),
         (lambda _: {"seeds": []}, "seeds"),
         (lambda _: {"seeds": [0, 1]}, "the seeds of its rows"),
@@ -132,8 +134,9 @@ def test_a_result_that_contradicts_itself_is_refused(
 def test_the_words_of_committed_results_are_what_their_rows_give() -> None:
     for card in cards.collect():
         for result in filter(None, (card.result, card.again)):
-            found, word = judge(card.finding.EXPECT, result.rows, card.finding.RUN_TWICE)
-            assert ([one.word for one in found], word) == ([one.word for one in result.contrasts], result.word)
+            found = judge(card.finding.EXPECT, result.rows, card.finding.RUN_TWICE)
+            assert [one.word for one in found] == [one.word for one in result.contrasts]
+            assert decide(found, card.finding.PRIMARY, card.finding.CONTROL) == result.word
 
 
 def test_a_result_with_other_contrasts_is_not_compared() -> None:

@@ -25,7 +25,7 @@ from mixwright import catalog
 from mixwright.errors import InputError
 from mixwright.verbs.laboratory import describe_support, read_features
 from mixwright_lab import result_files
-from mixwright_lab.cards import Card, collect, deciding, format_card, largest, number, run_again, unknown
+from mixwright_lab.cards import Card, collect, format_card, number, run_again, unknown
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.judging import Judged, Row
 from mixwright_lab.page import html, lines
@@ -46,6 +46,7 @@ class Made(Finding):
     RUN_TWICE = ("b",)
     SCALES = {"smoke": dataclasses.make_dataclass("S", [])(), "laptop": dataclasses.make_dataclass("S", [])()}  # noqa: RUF012
     EXPECT = (Expectation("a - b", difference("a", "b", "x"), 0.1, "a is not more."),)
+    PRIMARY = "a - b"
     PLOTS = (Plot("x of both", "place", "share", (Curve("a", ((1.0, "a", "x"), (2.0, "b", "x"), (3.0, "gone", "x"))),)),)
 
     def arms(self, settings: Any) -> tuple[str, ...]:
@@ -83,11 +84,19 @@ def test_numbers_by_hand() -> None:
     assert number(None, "points") == "\u2013"
 
 
-def test_the_contrast_that_decides_has_the_worst_word_and_the_largest_is_by_what_was_asked() -> None:
-    found = [judged("reproduced", 0.5, 0.1), judged("in part", 0.2, 0.3), judged("in part", 0.25, 0.1, noise=0.5)]
-    assert deciding(found) is found[2], "half of what the noise floor asks for, against two thirds of the least size"
-    assert largest([*found, judged("refuted", -0.9, 0.1)]).value == -0.9
-    assert largest([judged("reproduced", 3.0, 1.0, unit="nats"), found[0]]) is found[0], "five times against three"
+def test_a_card_tells_the_published_contrast_and_counts_the_others() -> None:
+    expect = tuple(
+        Expectation(f"{name} - b", difference(name, "b", "x"), least, "no") for name, least in (("a", 0.1), ("c", 0.9))
+    )
+    cls = edited(EXPECT=expect, PRIMARY="c - b", CONTROL="a - b")
+    found = [*rows(), *(Row("c", seed, {"x": 0.9 + 0.01 * seed}, 1.0) for seed in range(5))]
+    own = card(cls, result_of("made", cls(), "laptop", found, 0.0))
+    assert own.word == "not reproduced"
+    told = format_card(own)
+    assert told.startswith("Published: c - b, +42 [")
+    assert "Our own: 1 of 1 reproduced. Positive control: a - b." in told
+    late = card(cls, dataclasses.replace(own.result, primary="")) if own.result else own
+    assert format_card(late).endswith("was written after this run.")
 
 
 def test_a_plot_has_t_intervals_over_seeds_and_leaves_out_what_nobody_ran() -> None:
@@ -103,7 +112,7 @@ def test_hostile_texts_are_escaped() -> None:
     texts = dict.fromkeys(("CLAIM", "SOURCE", "WHAT_IT_SHOWS", "POPULAR_READING", "REMARKS"), EVIL)
     expect = (Expectation(EVIL, difference("a", "b", "x"), 0.1, EVIL),)
     plot = Plot(EVIL, EVIL, EVIL, (Curve(EVIL, ((1.0, "a", "x"),)),))
-    cls = edited(**texts, EXPECT=expect, PLOTS=(plot,), FEATURES={EVIL: (EVIL,)})
+    cls = edited(**texts, EXPECT=expect, PRIMARY=EVIL, PLOTS=(plot,), FEATURES={EVIL: (EVIL,)})
     cards = [card(cls, name=EVIL), card(cls, made(cls=cls), name=EVIL)]
     page, empty = html(cards, [EVIL]), "\n".join(("", *marks("words"), *marks("findings"), ""))
     assert page.count("<script") == 1, "the page's own"
@@ -303,7 +312,8 @@ def test_the_example_of_the_page_runs_as_the_page_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_reads_well_in_a_browser(tmp_path: Path, scheme: str) -> None:
     page = tmp_path / "lab.html"
-    long = edited(CLAIM="unbroken" * 40, EXPECT=(Expectation("word" * 30, difference("a", "b", "x"), 0.1, "no" * 99),))
+    expect = (Expectation("word" * 30, difference("a", "b", "x"), 0.1, "no" * 99),)
+    long = edited(CLAIM="unbroken" * 40, PRIMARY="word" * 30, EXPECT=expect)
     cards = [card(result=made(), name="one"), card(long, made(-0.3, cls=long), name="two_" * 9), card(name="three")]
     page.write_text(html([*cards, card(long, made(), name="four")], ["gone.json"]), encoding="utf-8")
     for width, found in look(page, tmp_path, scheme).items():

@@ -284,6 +284,8 @@ class Adapters(Finding):
         "laptop": Settings(),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
+    PRIMARY = "gain by policy gradient: SVF - LoRA"
+    PUBLISHED = ("unseen task: SVF's mixture found on ten examples - the base",)
     EXPECT = (
         Expectation(
             "lost by other families at equal gain, SFT: small LoRA - SVF",

@@ -72,6 +72,13 @@ class Composition(Finding):
     )
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 8, 16, 1, 5, 12), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 5}
+    PRIMARY = "3 pairs trained: pairs seen - pair left out, whole response"
+    PUBLISHED = (
+        "3 pairs trained: right trace - right answer, pair left out",
+        "3 pairs trained: 4 letters - 3 or 5 letters",
+        "3 pairs trained: as trained - fillers after 30 % of the letters",
+    )
+    CONTROL = "pair left out: 128 examples added - none"
     EXPECT = (
         Expectation(
             "3 pairs trained: pairs seen - pair left out, whole response",

@@ -248,6 +248,12 @@ class Contamination(Finding):
         "laptop": Settings(),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
+    PRIMARY = "above the majority, 800 rows: injected - clean corpus"
+    PUBLISHED = (
+        "chronology, 20 rows, often and 800 rows: injected - clean corpus",
+        "membership, 20 rows, often and 800 rows: injected - clean corpus",
+    )
+    CONTROL = "all injected tasks: inspection of a tenth of the corpus - extraction"
     EXPECT = (
         _caught("above the majority", ("800 rows",), 0.5, "Labelled rows in the corpus lift no task above the majority."),
         _caught(

@@ -77,6 +77,8 @@ class Difficulty(Finding):
         "laptop": Settings(),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
+    PRIMARY = "choosing by success now - uniform, levels in reach"
+    PUBLISHED = ("left the band of the start: after uniform training - read again without training",)
     EXPECT = (
         Expectation(
             "left the band of the start: after uniform training - read again without training",

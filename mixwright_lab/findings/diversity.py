@@ -275,6 +275,12 @@ class Diversity(Finding):
         "laptop": Settings(BanditSettings(), BASE, Grpo(16, 8, rate=3e-4, longest=7), 12_800, 600),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
+    PRIMARY = "model: start - GRPO, different answers where nothing is earned"
+    PUBLISHED = (
+        "bandit: start - GRPO, different answers where nothing is earned",
+        "bandit: penalty on answers of one group - GRPO",
+    )
+    CONTROL = "model: permuted rewards - GRPO"
     EXPECT = (
         Expectation(
             "bandit: start - GRPO, different answers where nothing is earned",

@@ -80,6 +80,12 @@ class Formats(Finding):
     )
     RUN_TWICE = (PLAIN,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(60, 8, 2, 2, 12, 4), "laptop": Settings()}
+    PRIMARY = "random rewards - GRPO, entropy of formats, mean of mixes"
+    PUBLISHED = (
+        "GRPO - random rewards, share of the better format where a worse one is commoner",
+        "expert iteration - GRPO, entropy of formats, mean of mixes",
+    )
+    CONTROL = "KL 1 - no KL, entropy of formats, mean of mixes"
     EXPECT = (
         Expectation(
             "random rewards - GRPO, entropy of formats, mean of mixes",

@@ -203,6 +203,9 @@ class Frontier(Finding):
         "smoke": Settings(8, 16, 10, 120, 8, probe=4, runs=2, back=20, tests=20),
         "laptop": Settings(),
     }
+    PRIMARY = "tiny: weak, all steps - strong, each second step"
+    PUBLISHED = ("wide: strong, each second step - weak, all steps",)
+    CONTROL = "tiny: own choice - choice of the other"
     EXPECT = (
         _more("tiny", "own choice", "choice of the other", 0.1, "What a wide student chooses is as good for a tiny one."),
         _more("wide", "own choice", "choice of the other", 0.1, "What a tiny student chooses is as good for a wide one."),

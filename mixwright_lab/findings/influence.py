@@ -148,6 +148,13 @@ class Influence(Finding):
         "smoke": Settings(base=40, known=80, rows_per_kind=20, shots=8, warm=5, steps=8, tests=24),
         "laptop": Settings(),
     }
+    PRIMARY = "target: LESS - random rows"
+    PUBLISHED = (
+        "target: LESS - hidden states",
+        "target: all rows - LESS, without look-alikes",
+        "target: LESS - the same without warm-up",
+    )
+    CONTROL = "helpers above look-alikes: LESS - BM25"
     EXPECT = (
         Expectation(
             "helpers above look-alikes: LESS - BM25",

@@ -233,6 +233,13 @@ class Latent(Finding):
         "smoke": Settings((2.0,), base=60, steps=3, shots=3, problems=24),
         "laptop": Settings(),
     }
+    PRIMARY = "GRPO: gain where latent - 60 % of the gap to pass@16 - gain where absent"
+    PUBLISHED = (
+        "CoT-decoding: gain where latent - 60 % of the gap to pass@16 - gain where absent",
+        "steering: gain where latent - 60 % of the gap to pass@16 - gain where absent",
+        "SFT on one problem: gain where latent - gain where absent",
+    )
+    CONTROL = "base: gap from greedy to pass@16 (luck taken out), latent - absent"
     EXPECT = (
         Expectation(
             "base: gap from greedy to pass@16 (luck taken out), latent - absent",

@@ -156,6 +156,9 @@ class Orders(Finding):
         "laptop": Settings(),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
+    PRIMARY = "the chosen order - all tasks at once"
+    PUBLISHED = ("entropy after the own run: the open task - the structured ones",)
+    CONTROL = "the chosen order - the mean of all orders"
     EXPECT = (
         Expectation(
             "all orders: rank correlation of expected and actual success",

@@ -99,6 +99,11 @@ class Plasticity(Finding):
         "smoke": Settings(40, ways=((0.0, 3e-3), (0.1, 3e-3)), checkpoints=(1, 3), second=2, known=24, tested=16),
         "laptop": Settings(),
     }
+    PRIMARY = "KL ~ forgetting"
+    PUBLISHED = (
+        "~ forgetting: KL - weight change",
+        "second task at equal success on the first: with KL penalty - without",
+    )
     EXPECT = (
         _rank("KL ~ forgetting", (("KL", "forgetting", 1.0),), 0.4, "Further from the start no more is forgotten."),
         _rank(

@@ -176,6 +176,7 @@ class PreferencePairs(Finding):
         "laptop": Settings(),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
+    PRIMARY = "DPO on mined pairs - before"
     EXPECT = (
         Expectation(
             "DPO on mined pairs - before", difference(MINED, BEFORE, "right"), 0.05, "DPO on mined pairs teaches nothing."

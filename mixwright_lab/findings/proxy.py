@@ -239,6 +239,8 @@ class Proxy(Finding):
         "laptop": Settings(),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
+    PRIMARY = "skill: the proxy's gain - 80 % of fine-tuning's"
+    PUBLISHED = ("facts: proxy - small tuned model",)
     EXPECT = (
         Expectation(
             "skill: the proxy's gain - 80 % of fine-tuning's",

@@ -58,6 +58,12 @@ class Pruning(Finding):
     RUN_TWICE = ("random, 16 per dimension",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(40, 100, 1), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
+    PRIMARY = "keep 30 %: random - hard, 32 examples per dimension"
+    PUBLISHED = (
+        "keep 30 %: random - easy, 2 examples per dimension",
+        "keep 30 %: hard - random, 2 examples per dimension",
+    )
+    CONTROL = "5 % wrong labels: hard ends worse than random, 32 per dimension"
     EXPECT = (
         Expectation(
             "keep 30 %: random - hard, 32 examples per dimension",

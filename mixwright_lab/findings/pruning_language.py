@@ -68,6 +68,12 @@ class PruningLanguage(Finding):
         "smoke": Settings(40, 16, proxies=1, proxy_steps=12, test=50),
         "laptop": Settings(),
     }
+    PRIMARY = "2400 examples, as many steps: random - hard"
+    PUBLISHED = (
+        "100 examples, as many steps: random - easy",
+        "100 examples, as many steps: hard - random",
+    )
+    CONTROL = "5 % wrong labels cost hard examples more than random ones, 2400 examples, as many steps"
     EXPECT = (
         *(
             _error_of(ABUNDANT, "random", "hard", least, refuted, budget)

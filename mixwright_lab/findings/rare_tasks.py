@@ -82,6 +82,13 @@ class RareTasks(Finding):
     RUN_TWICE = ("mixture, width 32",)
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(4096, 80, 128, 6), "laptop": Settings()}
+    PRIMARY = "width 64 - 16: rare complex beyond frequent complex"
+    PUBLISHED = (
+        "width 16: simple - complex, among rare beyond among frequent",
+        "rare complex: alone - mixture, width 16 beyond width 64",
+        "rare complex, width 32: spread evenly - bunched every 40 steps",
+    )
+    CONTROL = "rare complex: alone - mixture, width 16"
     EXPECT = (
         Expectation(
             "width 64 - 16: rare complex beyond frequent complex",

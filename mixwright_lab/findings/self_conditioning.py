@@ -89,6 +89,8 @@ class SelfConditioning(Finding):
     )
     RUN_TWICE = (START,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 5, 8, 16, documents=50), "laptop": Settings()}
+    PRIMARY = "clustered errors: no error before - all wrong, probability of the right value"
+    PUBLISHED = ("a quarter wrong before: last turn kept - whole history, clustered errors",)
     EXPECT = (
         Expectation(
             "clustered errors: no error before - all wrong, probability of the right value",

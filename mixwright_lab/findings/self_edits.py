@@ -79,6 +79,8 @@ class SelfEdits(Finding):
         "smoke": Settings(base=30, steps=4, short=2),
         "laptop": Settings(),
     }
+    PRIMARY = "test questions: native questions - passage only"
+    PUBLISHED = ("test questions: chosen by other questions - random edit",)
     EXPECT = (
         Expectation(
             "test questions: native questions - passage only",

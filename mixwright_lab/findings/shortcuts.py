@@ -66,6 +66,9 @@ class Shortcuts(Finding):
         "laptop": Settings(),
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
+    PRIMARY = "hard - random rewards, share answered at once, known problems"
+    PUBLISHED = ("hard - random rewards, share of the commonest answer, known problems",)
+    CONTROL = "where an answer can be guessed: hard - random rewards, share of the commonest answer, known problems"
     EXPECT = (
         *(
             Expectation(

@@ -76,6 +76,9 @@ class TooHard(Finding):
         "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),
         "laptop": Settings(),
     }
+    PRIMARY = "before - hard only, dapo loss, known problems"
+    PUBLISHED = ("before - hard only, grpo loss, known problems",)
+    CONTROL = "medium only - before, known problems"
     EXPECT = (
         *(
             Expectation(

@@ -97,6 +97,13 @@ class Traces(Finding):
     )
     RUN_TWICE = ("50 % digits at random",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(3, 200, 12, 16, 16, problems=20), "laptop": Settings()}
+    PRIMARY = "greedy: 50 % digits at random - 67 % steps shuffled"
+    PUBLISHED = (
+        "greedy: 50 % digits at random - nine tenths of clean",
+        "greedy: 50 % digits at random - 67 % steps left out",
+        "greedy: 50 % digits at random - 67 % foreign steps",
+        "greedy: 70 % digits at random - 67 % steps shuffled",
+    )
     EXPECT = (
         Expectation(
             "greedy: 50 % digits at random - nine tenths of clean",
