@@ -185,6 +185,20 @@ def test_what_is_graded_is_named_and_the_others_are_judged(call: Call) -> None:
     assert "essay: cannot be judged" in err
 
 
+def test_half_marks_count_as_wrong_unless_a_threshold_is_named(call: Call) -> None:
+    scores = [1, 1, 0.5, 0] * 30
+    before = write_lines("before.jsonl", [{"task": "essay", "id": n, "score": score} for n, score in enumerate(scores)])
+    after = write_lines("after.jsonl", [{"task": "essay", "id": n, "score": score // 1} for n, score in enumerate(scores)])
+    code, _, err = call("verdict", before, after, "--protect", "essay", "--margin", "6")
+    assert code == 0
+    assert "partial credit counts as wrong: 30 answers before and 0 after" in err
+    assert "essay=score>=0.5" in err
+    code, out, _ = call("verdict", before, after, "--protect", "essay", "--grader", "essay=score>=0.5", "--json")
+    assert code == 3
+    (task,) = json.loads(out)["tasks"]
+    assert (task["before"], task["after"]) == (0.75, 0.5)
+
+
 def test_what_has_no_partner_is_set_apart(call: Call) -> None:
     old = plain_rows([True] * 30)
     new = plain_rows([True] * 30)

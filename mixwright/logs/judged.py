@@ -17,7 +17,7 @@ from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import SIGN_ALPHA
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
-from mixwright.logs.metrics import choose_metric, find_problem
+from mixwright.logs.metrics import WHOLE, choose_metric, find_problem
 from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, group_answers, pair_logs
 
 MAX_LOST_SHARE = 0.02
@@ -235,6 +235,14 @@ def _judge_task(
         why = find_problem(alone.metric, logged, sides) or "is not in AFTER, or has too few answers there"
         message = f"BEFORE alone would be judged by {alone.metric}, which {why}; judged by {choice.metric} instead"
         caveats.append(Caveat(task.name, count, message, prevents_pass=True))
+    if choice.metric.endswith(WHOLE) and choice.metric != wanted:
+        metric = choice.metric.removesuffix(WHOLE)
+        counts = [sum(0 < (answer.scores.get(metric) or 0.0) < 1 for answer in side) for side in sides]
+        message = (
+            f"partial credit counts as wrong: {counts[0]:,} answers before and {counts[1]:,} after; "
+            f"--grader {shlex.quote(f'{task.name}={metric}>=0.5')} counts a half as right"
+        )
+        caveats.append(Caveat(task.name, sum(counts), message, prevents_pass=False))
     if task.by_id:
         message = f"items paired by id only, because they have no distinct prompts: {task.by_id:,}"
         caveats.append(Caveat(task.name, task.by_id, message, prevents_pass=False))

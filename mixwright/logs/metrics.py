@@ -11,10 +11,11 @@ Blind spot: a metric of 0 and 1 that does not mean right and wrong, such as whet
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from mixwright.logs.entries import LoggedAnswer, LoggedTask
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 
 LEAST_COVERED = 0.98
 """Share of the answers that the metric with most of them has, from which on another one may be taken."""
@@ -23,6 +24,10 @@ _SAMPLES = re.compile(
     re.IGNORECASE,
 )
 """Names of metrics of several samples: `pass@4`, `pass@k:k=4`, `exact_match,maj@8`, `pass_at_1`, `avg@n:n=4`."""
+_THRESHOLD = re.compile(r"(?P<metric>.+)>=(?P<least>[\d.]+)")
+"""Name of a metric that is right from a value of another one on: `model_graded_qa>=0.5`."""
+WHOLE = ">=1"
+"""End of the name of a metric that counts partial credit as wrong."""
 _MEANS = ("avg", "mean")
 """Kinds of them that are the mean over samples."""
 PARTIAL_CREDIT = "partial credit is neither right nor wrong"
@@ -77,6 +82,48 @@ def choose_metric(
     return MetricChoice(judged[0], others=(*others, *unshared))
 
 
+def add_thresholds(logs: Sequence[EvaluationLog], named: Mapping[str, str]) -> tuple[EvaluationLog, ...]:
+    """Add to logs the metrics that are thresholds on others.
+
+    Args:
+        logs: of the same tasks.
+        named: task -> metric that the user named, perhaps with a threshold. Where none is named, a metric whose answers are
+            wrong, right or of one value between gets the threshold 1.
+    """
+    partial: dict[tuple[str, str], set[float]] = defaultdict(set)
+    for answer in (answer for log in logs for answer in log.answers):
+        for name, value in answer.scores.items():
+            if value is not None and value not in (0.0, 1.0):
+                partial[answer.task, name].add(value)
+    wanted: dict[str, dict[str, tuple[str, float]]] = defaultdict(dict)
+    for (task, name), values in partial.items():
+        is_half = len(values) == 1 and 0 < min(values) < 1 and _SAMPLES.search(name) is None
+        if is_half and ">=" not in named.get(task, ""):
+            wanted[task][f"{name}{WHOLE}"] = (name, 1.0)
+    for task, name in named.items():
+        if found := _THRESHOLD.fullmatch(name):
+            wanted[task][name] = (found["metric"], float(found["least"]))
+    return tuple(_with_thresholds(log, wanted) for log in logs) if wanted else tuple(logs)
+
+
+def _with_thresholds(log: EvaluationLog, wanted: Mapping[str, Mapping[str, tuple[str, float]]]) -> EvaluationLog:
+    answers = []
+    for answer in log.answers:
+        scores, readings = dict(answer.scores), dict(answer.readings)
+        for name, (metric, least) in wanted.get(answer.task, {}).items():
+            value = answer.scores.get(metric)
+            scores[name] = None if value is None else float(value >= least)
+            readings |= {name: answer.readings[metric]} if metric in answer.readings else {}
+        answers.append(replace(answer, scores=scores, readings=readings))
+    tasks = {
+        name: replace(
+            task, metrics=(*task.metrics, *(new for new, (old, _) in wanted.get(name, {}).items() if old in task.metrics))
+        )
+        for name, task in log.tasks.items()
+    }
+    return replace(log, answers=tuple(answers), tasks=tasks)
+
+
 def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequence[LoggedAnswer]]) -> str | None:
     """Why a metric does not say right or wrong of every answer; None where it does."""
     for one in logged:
@@ -97,6 +144,6 @@ def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequ
         for answer, value in known:
             if value not in (0.0, 1.0) and not (is_mean and 0 <= value <= 1):
                 found = f"is graded ({value:g} for item {answer.item[:40]!r})"
-                return f"{found}, and {PARTIAL_CREDIT}; fix a threshold, and log 1 or 0"
+                return f"{found}, and {PARTIAL_CREDIT}; name a threshold, such as --grader TASK={name}>=0.5"
         some = True
     return None if some else "is missing for all answers"

@@ -24,7 +24,7 @@ from mixwright.logs.judged import (
     judge_logs,
     judge_one,
 )
-from mixwright.logs.metrics import PARTIAL_CREDIT
+from mixwright.logs.metrics import PARTIAL_CREDIT, add_thresholds
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.measure.notes import write_notes
@@ -72,6 +72,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     check_folder(folder)
     check_log_options(measuring, gating)
     logs = (read_log(before), read_log(after))
+    logs = add_thresholds(logs, _metrics_of(measuring, logs))
     margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
     found = judge_logs(*logs, _metrics_of(measuring, logs), margin)
     if not found.judged:
@@ -102,6 +103,7 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
     """
     check_log_options(measuring, Gating())
     log = read_log(source)
+    (log,) = add_thresholds([log], _metrics_of(measuring, [log]))
     metrics = _metrics_of(measuring, [log])
     answers_by_task = group_answers(log)
     tried = {name: judge_one(name, log.tasks[name], answers_by_task[name], metrics.get(name)) for name in sorted(log.tasks)}
@@ -150,7 +152,7 @@ def _metrics_of(measuring: Measuring, logs: Sequence[EvaluationLog]) -> Mapping[
     for task, metric in metric_by_task.items():
         if task not in known:
             raise unknown_name("task of the logs (--grader)", task, known)
-        if not any(metric in log.tasks[task].metrics for log in logs if task in log.tasks):
+        if not any(metric.partition(">=")[0] in log.tasks[task].metrics for log in logs if task in log.tasks):
             raise unknown_name(f"metric of task {task} (--grader)", metric, known[task])
     return (dict.fromkeys(known, metric_of_all) if metric_of_all is not None else {}) | metric_by_task
 
