@@ -120,6 +120,21 @@ def test_another_metric_can_be_named(call: Call) -> None:
     assert set(success()[0].values()) == {1.0}
 
 
+def test_the_name_of_a_group_protects_its_tasks(call: Call) -> None:
+    """Groups within groups, as MMLU's; a task beside them that was lost decides nothing."""
+    tasks = {name: {"exact_match,strict-match": 0.5} for name in ("law", "logic", "poems")}
+    found = results(tasks) | {"group_subtasks": {"mmlu": ["humanities"], "humanities": ["law", "logic"], "law": []}}
+    for name, poems in (("before", True), ("after", False)):
+        samples = {task: written([True] * 90) for task in ("law", "logic")} | {"poems": written([poems] * 90)}
+        logged(name, samples, found)
+    code, out, _ = call("verdict", "before", "after", "--protect", "mmlu", "--json")
+    assert code == 0
+    assert {one["task"] for one in json.loads(out)["tasks"] if one["protected"]} == {"law", "logic"}
+    code, _, err = call("verdict", "before", "after", "--protect", "sciences")
+    assert code == 1
+    assert "sciences" in err
+
+
 def test_options_are_answers_by_their_place(call: Call) -> None:
     """BEFORE finds each colour, which is right for 9 of the 29 other prompts, too; AFTER always takes the first option."""
     golds = [n % 3 for n in range(30)]

@@ -54,6 +54,8 @@ class LoggedTask:
     """Metric without a number per answer -> words on what stands there."""
     lower_is_better: frozenset[str] = frozenset()
     """Metrics of which less is better."""
+    groups: frozenset[str] = frozenset()
+    """Groups of the harness that the task belongs to, such as `mmlu`."""
     counted: int | None = None
     """Items that the harness says it judged; None where it says nothing."""
 

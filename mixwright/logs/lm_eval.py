@@ -226,9 +226,18 @@ def _make_task(task: str, seen: _Seen, results: Mapping[str, Any]) -> LoggedTask
     sampled = seen.sampled.pop() if len(seen.sampled) == 1 else True if True in seen.sampled else None
     counts = read_part(results, "n-samples", task)
     counted = counts.get("effective") if isinstance(counts.get("effective"), int) else None
-    return LoggedTask(
-        _in_order(seen.metrics, results, task), settings, sampled, seen.unread_value_by_metric, frozenset(lower), counted
-    )
+    metrics = _in_order(seen.metrics, results, task)
+    groups = frozenset(_list_groups(task, read_part(results, "group_subtasks")))
+    return LoggedTask(metrics, settings, sampled, seen.unread_value_by_metric, frozenset(lower), groups, counted)
+
+
+def _list_groups(task: str, members: Mapping[str, Any]) -> set[str]:
+    """Groups that hold a task, or a group that does."""
+    found, size = {task}, 0
+    while len(found) > size:
+        size = len(found)
+        found |= {group for group, own in members.items() if isinstance(own, list) and found & set(map(str, own))}
+    return found - {task}
 
 
 def _in_order(metrics: Iterable[str], results: Mapping[str, Any], task: str) -> tuple[str, ...]:

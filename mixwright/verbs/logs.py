@@ -56,7 +56,7 @@ def are_logs(before: str, after: str) -> bool:
     return all(found)
 
 
-def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolder, gating: Gating) -> None:
+def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolder, gating: Gating) -> Gating:
     """Pair two logs and write what a comparison of two checkpoints writes.
 
     Args:
@@ -65,6 +65,9 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
         measuring: --grader alone means something here: TASK=METRIC.
         folder: where the tables go.
         gating: what the gate will be asked.
+
+    Returns:
+        What the gate is to be asked: with the tasks of a protected group in its place.
 
     Raises:
         InputError: a log is damaged, nothing can be compared, or an option means nothing here; nothing is written then.
@@ -84,6 +87,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
         elif all(PARTIAL_CREDIT in one.message for one in found.caveats):
             remedy = "Log a metric of 1 and 0 for both models."
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
+    gating = replace(gating, protect=_expand_groups(gating.protect, logs[0]))
     _check_protected(found, gating.protect)
     if measuring.decoding == "sampled" and not found.sampled:
         raise InputError("logs of sampled answers with --sampled", "one answer to each item", "Leave --sampled out.")
@@ -93,6 +97,13 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     for one in found.caveats:
         _tell(f"{one.task}: {one.message}")
     _write(folder, logs, found, graders)
+    return gating
+
+
+def _expand_groups(names: Sequence[str], log: EvaluationLog) -> tuple[str, ...]:
+    """Put the tasks of a group in the place of its name."""
+    tasks = {name: [task for task, logged in log.tasks.items() if name in logged.groups] for name in names}
+    return tuple(dict.fromkeys(task for name in names for task in (tasks[name] if name not in log.tasks else []) or [name]))
 
 
 def measure_log(source: str, measuring: Measuring) -> list[Measurement]:

@@ -147,11 +147,11 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
     check_folder(run)
     if any(map(is_server, (before, after))):
         check_log_options(alone, gating)
-        compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
+        gating = compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
         return _conclude(run, None, gating)
     if are_logs(before, after):
         with _collector_paused():
-            compare_logs(before, after, measuring, run, gating)
+            gating = compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
     if gating.asks_general:
         if gating.beside is not None:
