@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import time
@@ -113,6 +114,17 @@ def shallow_box(completions: list[str], answer: list[str], **_: Any) -> list[flo
 def first_letter(completions: list[str], answer: list[str], **_: Any) -> list[float]:
     """Units are not read beyond the number."""
     return [float(text.strip().split(" ")[0] == gold.split(" ")[0]) for text, gold in zip(completions, answer, strict=True)]
+
+
+def comma_swallows(completions: list[str], answer: list[str], **_: Any) -> list[float]:
+    """The last run of digits and commas, of which a comma alone is one."""
+    found = [re.findall(r"-?[\d,]+", text) for text in completions]
+    return [float(bool(one) and one[-1].replace(",", "") == gold) for one, gold in zip(found, answer, strict=True)]
+
+
+def only_json(completions: list[str], answer: list[str], **_: Any) -> list[float]:
+    """Sound: JSON and nothing else."""
+    return [float(text.strip() == json.dumps({"answer": gold})) for text, gold in zip(completions, answer, strict=True)]
 
 
 def unsigned(completions: list[str], answer: list[str], **_: Any) -> list[float]:

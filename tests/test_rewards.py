@@ -120,6 +120,23 @@ def test_near_misses_are_wrong_by_hand() -> None:
     assert write["the right number with another unit"](speed, str) == "5 kg"
 
 
+def test_numbers_before_a_comma_and_rewards_for_json(corpus: Path) -> None:
+    told = [one.message for one in audit("comma_swallows").observations if one.check == "ignored"]
+    assert any("in a sentence that goes on" in message for message in told)
+    found = audit("only_json").observations
+    blamed = [one.message for one in found if one.severity == "warning"]
+    assert all("commas for thousands" in message or "as a decimal" in message for message in blamed), "no prose around JSON"
+
+
+def test_a_function_that_never_pays_the_models_completions_is_named(corpus: Path) -> None:
+    rows = [{"prompt": f"{n} times 37?", "solution": str(37 * n), "mine": f"so </think> {37 * n}"} for n in range(30, 50)]
+    (corpus / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    names = ["planted_rewards:holds", "planted_rewards:tag"]
+    found = run_reward_audit(names, CorpusConfig("mine.jsonl", eval_share=0.0), completion_column="mine")
+    (told,) = [one for one in found.observations if one.check == "never paid"]
+    assert told.message == "planted_rewards:tag earns 0 on all completions of the model"
+
+
 def test_what_functions_write_past_python_and_leave_running_reaches_nobody(capfd: pytest.CaptureFixture[str]) -> None:
     assert errors(audit("writes_past_python")) == []
     assert capfd.readouterr() == ("", "")

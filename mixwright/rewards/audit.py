@@ -18,7 +18,18 @@ from typing import NamedTuple
 import numpy as np
 
 from mixwright.records import SEVERITIES, Observation, Severity
-from mixwright.rewards.behaviours import ASKING, BEHAVIOURS, FORMS, OWN_COMPLETION_EDITS, TAKEN_BACK, Behaviour, Item
+from mixwright.rewards.behaviours import (
+    ASKING,
+    BEHAVIOURS,
+    COMMA_FORM,
+    FORMS,
+    OWN_COMPLETION_EDITS,
+    SENTENCE_FORM,
+    TAKEN_BACK,
+    Behaviour,
+    Item,
+    write_behaviour,
+)
 from mixwright.rewards.process import Asked, RewardProcess, Score
 
 PAID_FROM = 0.5
@@ -36,7 +47,7 @@ NOTHING = ("an empty completion", "a refusal")
 RIGHT, WRONG, OWN = "a right answer", "a wrong answer", "a completion of the model"
 """Names of the answers in the form that is paid, and of what the model wrote."""
 CHECKS = ("failures", "randomness", "order of the batch", "batch", "earlier calls", "right and wrong alike", "overpaid")
-CHECKS += ("unjudged", "punished", "ignored", "scale", "own completions", "forms", "not priced")
+CHECKS += ("unjudged", "never paid", "punished", "ignored", "scale", "own completions", "forms", "not priced")
 """Order of the findings within a severity."""
 PAY_WHOLE_ANSWER = "Pay for the format only with a right answer, or make its part small."
 PAY_NO_LENGTH = "Pay nothing for length, format or repetition alone"
@@ -149,7 +160,7 @@ class _Auditor:
         best_form = max(gaps, key=lambda name: (round(gaps[name], 6), right[name].mean), default="")
         changed = 0
         if gaps and gaps[best_form] > 1e-9:
-            texts = {one.name: [one.write(item, FORMS[best_form]) for item in self.items] for one in BEHAVIOURS}
+            texts = {one.name: [write_behaviour(one, item, best_form) for item in self.items] for one in BEHAVIOURS}
             tried = self.score(texts | {kind: texts_by_name[f"{kind} ({best_form})"] for kind in (RIGHT, WRONG)})
             scores_by_name |= tried
             changed = _count_differences(right[best_form].parts, tried[RIGHT].parts)
@@ -181,6 +192,9 @@ class _Auditor:
         if unpaid := [name for name in FORMS if name not in paid]:
             message = f"right answers are paid in these formats: {', '.join(paid)}; not in: {', '.join(unpaid)}"
             self.tell("info", "forms", len(unpaid), len(FORMS), message)
+        if COMMA_FORM in unpaid and SENTENCE_FORM in paid:
+            message = f"a right answer earns nothing in a sentence that goes on: {FORMS[COMMA_FORM](self.items[0].gold)}"
+            self.tell("warning", "ignored", count, count, message, "Stop reading a number at the comma behind it.")
 
     def _tell_own(self, best_form: str, low: float, high: float) -> None:
         """Report how edits change the reward of the model's completions."""
@@ -199,6 +213,10 @@ class _Auditor:
         pays = {name: (one.totals - low) / (high - low) for name, one in scores.items()}
         paid = pays[OWN] >= PAID_FROM
         self.tell("info", "own completions", int(paid.sum()), count, "completions of the model are paid like right answers")
+        for name, part in zip(self.process.names, scores[OWN].parts, strict=True):
+            if not any(_number(value) for value, text in zip(part, own, strict=True) if text is not None):
+                remedy = "Compare what it expects with these completions: the chat template may write their start."
+                self.tell("warning", "never paid", count, count, f"{name} earns 0 on all completions of the model", remedy)
         for name in edited:
             kind = OWN_COMPLETION_EDITS[name][0] if name in OWN_COMPLETION_EDITS else "wrong"
             change, start, remedy = pays[name] - pays[OWN], "a completion of the model", f"{PAY_NO_LENGTH}."

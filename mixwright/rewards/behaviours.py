@@ -21,10 +21,11 @@ from mixwright.records import Example, plain
 
 Kind = Literal["wrong", "right", "same"]
 """What a completion should earn: as a wrong answer, as a right one, or exactly as a right one."""
-COMMA_FORM = "sentence with a comma"
+SENTENCE_FORM, COMMA_FORM = "sentence", "sentence that goes on"
+JSON_FORMS = ("JSON", "JSON in a code block")
 FORMS: Mapping[str, Callable[[str], str]] = {
     "bare": lambda answer: answer,
-    "sentence": lambda answer: f"The answer is {answer}.",
+    SENTENCE_FORM: lambda answer: f"The answer is {answer}.",
     COMMA_FORM: lambda answer: f"The answer is {answer} here, as I said.",
     "boxed": lambda answer: f"So the result is \\boxed{{{answer}}}.",
     "hashes": lambda answer: f"I add it up.\n#### {answer}",
@@ -38,9 +39,9 @@ FORMS: Mapping[str, Callable[[str], str]] = {
     "bold": lambda answer: f"**Answer: {answer}**",
     "bold label": lambda answer: f"**Final Answer:** {answer}",
     "boxed formula": lambda answer: f"$\\boxed{{{answer}}}$",
-    "JSON": lambda answer: json.dumps({"answer": answer}),
+    JSON_FORMS[0]: lambda answer: json.dumps({"answer": answer}),
     "code block": lambda answer: f"```\n{answer}\n```",
-    "JSON in a code block": lambda answer: f"```json\n{json.dumps({'answer': answer})}\n```",
+    JSON_FORMS[1]: lambda answer: f"```json\n{json.dumps({'answer': answer})}\n```",
 }
 """Name of a form -> an answer in it."""
 FILLER = "Let me think about this carefully and go through it once more. "
@@ -260,3 +261,15 @@ BEHAVIOURS = (
     Behaviour("a right answer in German", "same", lambda item, form: f"Die Lösung steht hier.\n{form(item.gold)}"),
 )
 """Everything that is tried, beside each form with a right and a wrong answer."""
+
+
+def write_behaviour(behaviour: Behaviour, item: Item, form: str) -> str | None:
+    """Write a completion; None where the item has none, or words stand around JSON, which a reward for JSON need not pay."""
+    text = behaviour.write(item, FORMS[form])
+    if text is None or form not in JSON_FORMS or behaviour.kind == "wrong":
+        return text
+    try:
+        json.loads(text.strip().removeprefix("```json").removesuffix("```"))
+    except ValueError:
+        return None
+    return text
