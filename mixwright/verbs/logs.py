@@ -40,8 +40,8 @@ from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_RE
 SIDES = ("before", "after")
 CHECK = "evaluation log"
 """What `Observation.check` of a note on a log says."""
-LONGEST_LINE = 1000
-"""Characters of a line, or a note, on a log."""
+LONGEST_LINE, MOST_LINES = 1000, 20
+"""Characters of a line, or a note, on a log, and lines of one kind: a log may have thousands of tasks."""
 
 
 def are_logs(before: str, after: str) -> bool:
@@ -92,10 +92,8 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     if measuring.decoding == "sampled" and not found.sampled:
         raise InputError("logs of sampled answers with --sampled", "one answer to each item", "Leave --sampled out.")
     graders = {task.name: find_grader(task) for task in found.judged}
-    for task in found.judged:
-        _tell(_describe_task(task, graders[task.name]))
-    for one in found.caveats:
-        _tell(f"{one.task}: {one.message}")
+    _tell_some([_describe_task(task, graders[task.name]) for task in found.judged])
+    _tell_some([f"{one.task}: {one.message}" for one in sorted(found.caveats, key=lambda one: not one.prevents_pass)])
     _write(folder, logs, found, graders)
     return gating
 
@@ -144,6 +142,14 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
 def _tell(line: str) -> None:
     """Say what has names of a log in it, which may be of any length."""
     say(one_line(line, LONGEST_LINE))
+
+
+def _tell_some(lines: Sequence[str]) -> None:
+    """Say the first lines, and how many more there are."""
+    for line in lines[:MOST_LINES]:
+        _tell(line)
+    if len(lines) > MOST_LINES:
+        say(f"and {len(lines) - MOST_LINES:,} more lines of this kind")
 
 
 def check_log_options(measuring: Measuring, gating: Gating) -> None:

@@ -26,6 +26,8 @@ from mixwright.records import Observation
 RARE_PART, LOPSIDED_RATIO = 0.25, 3.0
 """Part of the uniform share below which a task is rare; ratio between its share of target tokens and that of rows, either
 way, from which on they are said to differ."""
+LEAST_LOPSIDED = 0.01
+"""Share of rows, or of target tokens, below which such a difference is of no weight."""
 
 
 class Frequency(Check):
@@ -83,7 +85,8 @@ def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, 
         text = f"The task is rare: {share:.2%} of rows; an equal share is {1 / tasks:.1%}."
         remedy = "Raise its weight (planner temperature or equal_shares), or watch it with a canary."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
-    if token_share and not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:
+    is_large = max(share, token_share) >= LEAST_LOPSIDED
+    if is_large and token_share and not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:
         text = f"The task has {share:.1%} of rows but {token_share:.1%} of target tokens, which weigh in the loss of SFT."
         remedy = "Weight by tokens, or average the loss per example. GRPO is not affected."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, "equal shares of both"))
