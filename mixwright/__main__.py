@@ -7,6 +7,12 @@ Nothing heavy is imported before a command needs it.
 
 from __future__ import annotations
 
+if __name__ == "__main__":  # before the imports below, whose interrupt would leave a traceback
+    from mixwright.start import start
+
+    start()
+    raise SystemExit
+
 import os
 import sys
 import traceback
@@ -21,7 +27,7 @@ from mixwright.run.progress import heartbeat, set_quiet
 from mixwright.verbs import output
 from mixwright.verbs.help import Verbs
 
-EXIT_BAD_INPUT, EXIT_BUG = 1, 2
+EXIT_BAD_INPUT, EXIT_BUG, EXIT_INTERRUPTED = 1, 2, 130
 app = typer.Typer(
     cls=Verbs,
     no_args_is_help=True,
@@ -61,7 +67,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             app([argument for argument in given if argument != "--quiet"], prog_name="mixwright")
     except InputError as error:
         _exit_with_error(error)
-    except SystemExit as exit_error:  # the parser leaves with 2 when an argument is wrong; here 2 means a bug
+    except SystemExit as exit_error:
+        if exit_error.code == EXIT_INTERRUPTED:
+            output.say("interrupted: the same command goes on with what it has kept")
+        # the parser leaves with 2 when an argument is wrong; here 2 means a bug
         sys.exit(EXIT_BAD_INPUT if exit_error.code == 2 else exit_error.code)
     except BrokenPipeError:  # whoever read our output has seen enough
         _discard_output()
@@ -90,7 +99,3 @@ def _exit_with_error(error: InputError) -> NoReturn:
 
 def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,14 @@
+"""Entry point of the program: an interrupt ends it without a traceback while it is still importing."""
+
+from __future__ import annotations
+
+import signal
+
+
+def start() -> None:
+    """Import the program and run it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from mixwright.__main__ import main
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    main()
