@@ -272,7 +272,13 @@ class Learner(CausalModel):
     def generate(
         self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
     ) -> Iterator[Mapping[int, list[Continuation]]]:
-        """Yield the completions of jobs as they end, by the index of their job; by the engine, or transformers."""
+        """Yield the completions of jobs as they end, by the index of their job; by the engine, or transformers.
+
+        Raises:
+            ValueError: a prefix as long as a completion may be.
+        """
+        if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
+            raise ValueError("a completion is begun with as many tokens as it may have")
 
         def report(share: float) -> None:
             count, most = len(jobs), decoding.max_new_tokens

@@ -178,13 +178,10 @@ def check_model(model: ModelConfig) -> None:
     for path in (folder, *([Path(model.adapter)] if model.adapter else [])):
         if path.is_dir():
             check_files(path)
-    if model.path.startswith(TINY_PREFIX) and model.path != TINY_PREFIX:
-        raise InputError("a checkpoint folder, a hub name, or tiny:", repr(model.path), remedy)
-    if model.path.startswith((".", "/", "~")) and not folder.is_dir() and not gguf:
-        raise InputError("the folder of a model", f"{model.path!r}, which does not exist", remedy)
-    if model.path != TINY_PREFIX and model.path.count("/") != 1 and not folder.is_dir() and not gguf:  # the hub is not asked
-        expected = f"the folder of a model, a GGUF file, {SMOLLM2}, or OWNER/NAME at the hub"
-        raise InputError(expected, f"{model.path!r}, which is none of these", "Correct the name of the model.")
+    may_be_at_hub = model.path.count("/") == 1 and not model.path.startswith((".", "/", "~"))  # which is not asked
+    if model.path != TINY_PREFIX and not may_be_at_hub and not folder.is_dir() and not gguf:
+        expected = f"the folder of a model, a GGUF file, {SMOLLM2}, {TINY_PREFIX}, or OWNER/NAME at the hub"
+        raise InputError(expected, f"{model.path!r}, which is none of these", remedy)
     if folder.is_dir() and not gguf and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
         raise InputError("the folder of a model", f"{model.path!r} without config.json", remedy)
     if model.adapter is not None and not model.adapter.strip():
