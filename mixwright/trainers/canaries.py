@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from mixwright.learner.batches import pass_token_limit, reading_mode, token_batches
 from mixwright.learner.learner import Learner
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.records import CanaryOutcome
 from mixwright.trainers.rewards import is_async, limit_and_check, sum_checked
 from mixwright.trainers.steering import INDEX_COLUMN
@@ -174,8 +175,8 @@ class GeneratedPass(CanaryPass):
 
     def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
         super().__init__(trainer, items, steps_between)
-        template_arguments = trainer.chat_template_kwargs
-        self.learner = Learner(self.model, trainer.processing_class, "the model in training", template_arguments)
+        form = PromptForm(arguments=trainer.chat_template_kwargs or {})
+        self.learner = Learner(self.model, trainer.processing_class, "the model in training", form=form)
         self.prompts = [trainer.train_dataset[item]["prompt"] for item in items]
 
     @staticmethod
