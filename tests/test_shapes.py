@@ -4,7 +4,7 @@ import jaxtyping
 import pytest
 import torch
 
-from mixwright.learner.generation import draw_uniforms
+from mixwright.learner.generation import Decoding, GenerationJob
 from mixwright.trainers.rewards import weighted_sum
 
 
@@ -15,4 +15,4 @@ def test_a_wrong_shape_is_refused():
         weighted_sum(rewards, torch.ones(3))
     with pytest.raises(jaxtyping.TypeCheckError):
         weighted_sum(rewards.long(), torch.ones(2))
-    assert draw_uniforms(0, [1, 2], 3, 4).shape == (6, 4)
+    assert Decoding(1.0, 4, 0).draw(GenerationJob([1], 2, (), (1, 3, 1))).shape == (2, 4)

@@ -192,7 +192,6 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
             with temporary.open("wb") as file:
                 for cleaned.kept, line in enumerate(lines, 1):
                     file.write(line)
-        _check_count(cleaned, config)
         digest = None
         if is_file:
             with source.open("rb") as file:
@@ -218,14 +217,6 @@ def _for_user(one: Observation) -> dict[str, Any]:
 def manifest_of(out: Path) -> Path:
     """Return the path of the manifest of a cleaned copy."""
     return out.with_name(out.name + MANIFEST_SUFFIX)
-
-
-def _check_count(cleaned: Cleaned, config: CorpusConfig) -> None:
-    """Raises InputError where other rows were left out than the manifest says: several rows have one place."""
-    count = sum(1 for _ in read_rows(config.train, "train"))
-    if cleaned.kept + len(cleaned.dropped) != count:
-        got = "several rows on one line"
-        raise InputError("a row per line", got, "Write the file as .jsonl first.", file=config.train)
 
 
 def can_be_cleaned(config: CorpusConfig) -> bool:

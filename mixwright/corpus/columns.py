@@ -66,36 +66,58 @@ MAX_UNREAD_SHOWN = 100
 """Columns that no one read in one note."""
 
 
-def check_mapping(config: CorpusConfig) -> None:
-    """Raise InputError when `columns` maps a name that is not one of ours."""
-    for ours in config.columns:
-        if ours not in NAMES:
-            raise unknown_name("field (corpus.columns: {field: column of the file})", ours, NAMES)
-
-
-def read_example(
-    row: Any,
-    location: RowLocation,
-    config: CorpusConfig,
-    split: str,
-    column_conversions: Counter[str],
-    unread: Counter[str] | None = None,
-) -> Example | None:
-    """The example that a raw row holds; its id is empty when the row has none. None where the row says that its completion
-    is not to be learned: a false `label` (KTO), or 0 as `weight`, `loss_weight` or `train`.
+class RowReader:
+    """Reads the raw rows of a source as examples, and counts what is done with their columns.
 
     Args:
-        row: what the file gave.
-        location: where, for errors and `source`.
         config: `columns`, `task` and `graders` are read.
-        split: the split it belongs to; empty takes the row's own `split` column, if any.
-        column_conversions: counts what is done with its columns, for a note.
-        unread: counts the columns that neither prompt nor completion nor answer is made of.
+        split: the split the rows belong to; empty takes a row's own `split` column, if any.
 
     Raises:
-        InputError: a column missing, a value of the wrong type, or images, audio or video.
+        InputError: `columns` maps a name that is not one of ours.
     """
-    return _Reading(row, location, config, split, column_conversions).read(unread)
+
+    def __init__(self, config: CorpusConfig, split: str) -> None:
+        for ours in config.columns:
+            if ours not in NAMES:
+                raise unknown_name("field (corpus.columns: {field: column of the file})", ours, NAMES)
+        self.config, self.split = config, split
+        self.row_count = self.kept_count = 0
+        self.conversions = Counter[str]()
+        """What was done with columns -> rows."""
+        self.unread_by_file: dict[str, Counter[str]] = {}
+        """Columns that neither prompt nor completion nor answer is made of -> rows."""
+
+    def read(self, row: Any, location: RowLocation) -> Example | None:
+        """The example that a row holds; its id is empty when the row has none. None where the row says that its completion
+        is not to be learned: a false `label` (KTO), or 0 as `weight`, `loss_weight` or `train`.
+
+        Args:
+            row: what the file gave.
+            location: where, for errors and `source`.
+
+        Raises:
+            InputError: a column missing, a value of the wrong type, or images, audio or video.
+        """
+        self.row_count += 1
+        example = _Reading(self, row, location).read()
+        self.kept_count += example is not None
+        return example
+
+    def notes(self, source: str) -> list[str]:
+        """What was done with the columns of a source, and for each file the columns that no one read, with their rows."""
+        texts = [
+            conversion if count == self.row_count else f"{conversion} ({count:,} of {self.row_count:,} rows)"
+            for conversion, count in self.conversions.most_common()
+        ]
+        notes = [f"{source}: {join_some(texts)}"] if texts else []
+        return notes + [
+            f"{file}: columns that are not used: "
+            + ", ".join(f"{name[:60]} ({count:,})" for name, count in columns.most_common(MAX_UNREAD_SHOWN))
+            + (f" and {len(columns) - MAX_UNREAD_SHOWN:,} more" if len(columns) > MAX_UNREAD_SHOWN else "")
+            for file, columns in self.unread_by_file.items()
+            if columns
+        ]
 
 
 def recognise_columns(present: Iterable[str], mapping: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -131,10 +153,9 @@ ROLE_BY_SHAREGPT_NAME = {"human": "user", "gpt": "assistant", "function_call": "
 class _Reading:
     """One raw row while it is read: `values` by our names, columns beside them in `extra`, and `texts` made of both."""
 
-    def __init__(
-        self, row: Any, location: RowLocation, config: CorpusConfig, split: str, column_conversions: Counter[str]
-    ) -> None:
-        self.location, self.config, self.split, self.noted = location, config, split, column_conversions
+    def __init__(self, reader: RowReader, row: Any, location: RowLocation) -> None:
+        self.reader, self.location, config = reader, location, reader.config
+        self.config, self.split, self.noted = config, reader.split, reader.conversions
         if not isinstance(row, dict):
             raise self.error("a row that is an object with named columns", f"{type(row).__name__} {str(row)[:40]!r}")
         for theirs in config.columns.values():
@@ -142,7 +163,7 @@ class _Reading:
                 expected = f"the column {theirs!r} that corpus.columns names"
                 raise self.error(expected, _list_columns(row), REMEDY_NAME_COLUMN)
         self.row, self.columns = row, recognise_columns(row, config.columns)
-        if split:
+        if self.split:
             self.columns.pop("split", None)
         self.values = {ours: row[theirs] for ours, theirs in self.columns.items() if row[theirs] is not None}
         taken = {theirs for ours, theirs in self.columns.items() if ours not in KEPT_COLUMNS}
@@ -153,8 +174,8 @@ class _Reading:
         """Return an `InputError` at the row."""
         return self.location.error(expected, got, remedy)
 
-    def read(self, unread: Counter[str] | None) -> Example | None:
-        """Return what `read_example` does."""
+    def read(self) -> Example | None:
+        """Return what `RowReader.read` does."""
         if media := next((name for name in MEDIA_COLUMNS if self.extra.get(name)), None):
             remedy = "Leave these rows out, or rename the column so that Mixwright ignores it."
             raise self.error("rows with only text", f"data in the column {media!r}", remedy)
@@ -163,7 +184,7 @@ class _Reading:
         if "answer" not in self.values and isinstance(truth, str | int | float) and truth != "":
             self.values["answer"] = truth
             self.noted["answer from reward_model.ground_truth"] += 1
-        task, texts = self.read_name("task", self.config.task), self.texts
+        task, texts = self.read_name("task", self.location.task or self.config.task), self.texts
         self.read_texts()
         self.take_flags()
         if not texts["prompt"]:
@@ -187,8 +208,8 @@ class _Reading:
         for ours in KEPT_COLUMNS:
             if ours in self.values:
                 del self.extra[self.columns[ours]]
-        if unread is not None:
-            unread.update(self.find_unread(answer, is_truth=self.values.get("answer") == truth is not None))
+        unread = self.reader.unread_by_file.setdefault(self.location.file, Counter())
+        unread.update(self.find_unread(answer, is_truth=self.values.get("answer") == truth is not None))
         self.note_columns()
         return Example(
             id=self.read_name("id", "") if "id" in self.values else "",
@@ -539,31 +560,3 @@ def _letter_of_index(answer: str, options: Mapping[str, str], *, is_number: bool
         return answer
     option_index = int(answer)
     return list(options)[option_index] if option_index < len(options) else answer
-
-
-def format_conversions(counts: Counter[str], source: str, rows: int) -> list[str]:
-    """One note about what was done with the columns of a source; none where nothing was.
-
-    Args:
-        counts: what was done -> rows that it was done with.
-        source: as the user wrote it.
-        rows: of the source.
-    """
-    if not counts:
-        return []
-    texts = [
-        conversion if count == rows else f"{conversion} ({count:,} of {rows:,} rows)"
-        for conversion, count in counts.most_common()
-    ]
-    return [f"{source}: {join_some(texts)}"]
-
-
-def format_unread(unread_by_file: Mapping[str, Counter[str]]) -> list[str]:
-    """A note for each file with columns that no one read: their names, and how many rows have something there."""
-    return [
-        f"{file}: columns that are not used: "
-        + ", ".join(f"{name[:60]} ({count:,})" for name, count in columns.most_common(MAX_UNREAD_SHOWN))
-        + (f" and {len(columns) - MAX_UNREAD_SHOWN:,} more" if len(columns) > MAX_UNREAD_SHOWN else "")
-        for file, columns in unread_by_file.items()
-        if columns
-    ]

@@ -6,7 +6,6 @@ import functools
 import hashlib
 import itertools
 import json
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig, sources_of
 from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
-from mixwright.corpus.columns import check_mapping, format_conversions, format_unread, read_example
+from mixwright.corpus.columns import RowReader
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
 from mixwright.corpus.masks import MASK_COLUMN, mask_of
@@ -339,29 +338,23 @@ def read_source(
     Raises:
         InputError: as `read_corpus` does, when the row is reached.
     """
-    check_mapping(config)
     notes = [] if notes is None else notes
     if source.startswith(GENERATED_PREFIX):
         from mixwright.corpus._gym import generate
 
         yield from generate(source, split, config.eval_share, notes)
-    else:
-        column_conversions, count, kept, before = Counter[str](), 0, 0, len(notes)
-        unread: dict[str, Counter[str]] = {}
-        of_task = functools.cache(lambda task: replace(config, task=task) if task else config)
-        try:
-            for count, (row, location) in enumerate(read_rows(source, split, relative_to=relative_to, notes=notes), 1):  # noqa: B007
-                of_file = unread.setdefault(location.file, Counter())
-                example = read_example(row, location, of_task(location.task), split, column_conversions, of_file)
-                if example is not None:
-                    kept += 1
-                    yield example
-        finally:
-            name = ", ".join(sources_of(source))
-            notes[before:before] = [*format_conversions(column_conversions, name, count), *format_unread(unread)]
-        if not kept:
-            got = f"{count:,} rows that are labelled false or have weight 0"
-            raise InputError("rows to train on", got, "Correct the column label or weight.", file=source)
+        return
+    reader, before = RowReader(config, split), len(notes)
+    try:
+        for row, location in read_rows(source, split, relative_to=relative_to, notes=notes):
+            example = reader.read(row, location)
+            if example is not None:
+                yield example
+    finally:
+        notes[before:before] = reader.notes(", ".join(sources_of(source)))
+    if not reader.kept_count:
+        got = f"{reader.row_count:,} rows that are labelled false or have weight 0"
+        raise InputError("rows to train on", got, "Correct the column label or weight.", file=source)
 
 
 def _with_bins(table: pa.Table, notes: list[str]) -> pa.Table:

@@ -62,12 +62,12 @@ class Decoding:
     seed: int
     """Any integer."""
 
-    def draw(self, job: GenerationJob) -> Float[Tensor, "rows length"] | None:
-        """The uniform numbers of a job, a row per completion; None where nothing is drawn."""
-        if self.temperature == 0:
-            return None
+    def draw(self, job: GenerationJob) -> Float[Tensor, "rows length"]:
+        """Uniform numbers in [0, 1), float64, a row per completion, which depend on the seed and the job's key alone."""
         prompt_number, count, first_sample = job.draw_key
-        return draw_uniforms(self.seed, [prompt_number], count, self.max_new_tokens)[first_sample : first_sample + job.rows]
+        generator = np.random.Generator(np.random.Philox(key=[self.seed % 2**64, prompt_number]))
+        uniforms = torch.from_numpy(generator.random((count, self.max_new_tokens)))
+        return uniforms[first_sample : first_sample + job.rows]
 
 
 class Engine(Protocol):
@@ -173,7 +173,7 @@ def _write_batch(
     starts = [list(job.prefix) for job in jobs for _ in range(count)]
     draws = None
     if decoding.temperature != 0:
-        draws = torch.cat([_after_prefix(decoding.draw(job), job) for job in jobs])
+        draws = torch.cat([decoding.draw(job).roll(-len(job.prefix), 1) for job in jobs])  # from the first drawn token on
     token_room = decoding.max_new_tokens - min(map(len, starts))
     ids, mask = left_padded([[*job.prompt, *job.prefix] for job in jobs], learner.tokenizer.pad_token_id or 0)
     ids, mask = ids.to(device), mask.to(device)
@@ -211,21 +211,6 @@ def _write_batch(
         kept_logprobs = [float("nan")] * len(start) + row_logprobs[:used_tokens]
         continuations.append(Continuation(start + row[:used_tokens], kept_logprobs, ended and length == used_tokens))
     return [continuations[first : first + count] for first in range(0, len(continuations), count)]
-
-
-def _after_prefix(draws: Float[Tensor, "rows length"] | None, job: GenerationJob) -> Float[Tensor, "rows length"]:
-    """A job's numbers from the first token that is drawn on."""
-    assert draws is not None
-    return draws.roll(-len(job.prefix), 1)
-
-
-def draw_uniforms(seed: int, prompt_numbers: Sequence[int], count: int, length: int) -> Float[Tensor, "rows length"]:
-    """Uniform numbers in [0, 1), float64; those of a prompt depend only on (seed, its number), not on the batch."""
-    draws = []
-    for prompt_number in prompt_numbers:
-        generator = np.random.Generator(np.random.Philox(key=[seed % 2**64, prompt_number]))
-        draws.append(generator.random((count, length)))
-    return torch.from_numpy(np.concatenate(draws))
 
 
 def choose_tokens(

@@ -67,7 +67,6 @@ class Learner(CausalModel):
         model: Any,
         tokenizer: Any,
         name: str,
-        template_arguments: Mapping[str, Any] | None = None,
         *,
         form: PromptForm | None = None,
         batch_size: int | None = None,
@@ -78,13 +77,11 @@ class Learner(CausalModel):
             model: a causal language model.
             tokenizer: its tokenizer.
             name: what messages call it.
-            template_arguments: handed to the chat template.
             form: how prompts reach the tokenizer; None takes its chat template wherever it has one.
             batch_size: completions that are sampled together; None takes what fits in a bounded number of tokens.
         """
         super().__init__(model, tokenizer, batch_size)
         self.name = name
-        self.template_arguments = dict(template_arguments or {})
         self.form = (form or PromptForm()).resolved_for(getattr(tokenizer, "chat_template", None))
 
     @property
@@ -118,7 +115,7 @@ class Learner(CausalModel):
         """Token ids of a conversation through the chat template. Raises InputError as `encode`."""
         if self.tokenizer.chat_template is None:
             raise no_template(self.name)
-        how = {"add_generation_prompt": add_generation_prompt, **self.template_arguments, **self.form.arguments}
+        how = {"add_generation_prompt": add_generation_prompt, **self.form.arguments}
         text = render_chat(self.tokenizer, messages, self.name, **how)
         return self.known_tokens(self.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
@@ -132,8 +129,7 @@ class Learner(CausalModel):
 
     def with_form(self, form: PromptForm) -> Learner:
         """The same model, read in another form of prompts."""
-        options = {"form": form, "batch_size": self.batch_size}
-        learner = Learner(self.model, self.tokenizer, self.name, self.template_arguments, **options)
+        learner = Learner(self.model, self.tokenizer, self.name, form=form, batch_size=self.batch_size)
         learner.engine = self.engine
         return learner
 
@@ -272,7 +268,13 @@ class Learner(CausalModel):
     def generate(
         self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
     ) -> Iterator[Mapping[int, list[Continuation]]]:
-        """Yield the completions of jobs as they end, by the index of their job; by the engine, or transformers."""
+        """Yield the completions of jobs as they end, by the index of their job; by the engine, or transformers.
+
+        Raises:
+            ValueError: a prefix as long as a completion may be.
+        """
+        if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
+            raise ValueError("a completion is begun with as many tokens as it may have")
 
         def report(share: float) -> None:
             count, most = len(jobs), decoding.max_new_tokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 from pathlib import Path
@@ -215,15 +216,14 @@ def adapter_base(folder: Path, otherwise: str | None = None) -> str:
     """
     from_catalogue = _is_catalogue_adapter(folder)
     name, file = "base" if from_catalogue else "base_model_name_or_path", folder / ADAPTER_FILES[from_catalogue]
-    try:
-        named_base = json.loads(file.read_text(encoding="utf-8")).get(name)
-    except (ValueError, AttributeError):
-        named_base = None
-    is_named = isinstance(named_base, str) and named_base != "" and Path(named_base) != folder
-    is_here = is_named and Path(named_base).is_dir()
+    found: Any = None
+    with contextlib.suppress(ValueError, AttributeError):
+        found = json.loads(file.read_text(encoding="utf-8")).get(name)
+    named_base = found if isinstance(found, str) and found and Path(found) != folder else ""
+    is_here = named_base != "" and Path(named_base).is_dir()
     if otherwise is not None and not is_here and not is_adapter(Path(otherwise)):
         return otherwise
-    if not is_named:
+    if not named_base:
         remedy = "Give the base model as path and this folder as adapter."
-        raise InputError(name, repr(named_base), remedy, file=file)
+        raise InputError(name, repr(found), remedy, file=file)
     return named_base

@@ -60,12 +60,7 @@ def generate(
     """The completions of all jobs, those that have ended together at a time, by the index of their job.
 
     Call it without gradients, in eval mode. `progress` is called at every token with the share that is written, 0..1.
-
-    Raises:
-        ValueError: a prefix as long as a completion may be.
     """
-    if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
-        raise ValueError("a completion is begun with as many tokens as it may have")
     waiting_jobs = dict(enumerate(jobs))
     if jobs and is_supported(learner):
         try:
@@ -353,8 +348,8 @@ class _Batch:
             slot_rows = [slot * self.width + k for k in range(job.rows)]
             for row in slot_rows:
                 self.rows[row] = Continuation(list(job.prefix), [math.nan] * len(job.prefix))
-            if self.draws is not None and (uniforms := self.decoding.draw(job)) is not None:
-                self.draws[slot_rows] = uniforms
+            if self.draws is not None:
+                self.draws[slot_rows] = self.decoding.draw(job)
             entered_rows += slot_rows
         self.active_rows += entered_rows
         row_of_prompt = torch.arange(len(jobs)).repeat_interleave(torch.tensor([job.rows for job in jobs]))

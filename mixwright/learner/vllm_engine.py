@@ -128,12 +128,9 @@ class VllmEngine:
 
         Raises:
             InputError: the weights of the learner are no longer those that vLLM has, or a temperature above 2.
-            ValueError: a prefix as long as a completion may be.
         """
         self.start(learner)
         check_temperature(decoding.temperature)
-        if any(len(job.prefix) >= decoding.max_new_tokens for job in jobs):
-            raise ValueError("a completion is begun with as many tokens as it may have")
         engine, waiting = self._llm.llm_engine, dict[str, tuple[int, int]]()
         rows: dict[int, dict[int, Continuation]] = defaultdict(dict)
         end_ids = learner.end_ids

@@ -159,8 +159,7 @@ def _read(
     """Return the greedy success of each item under a model with the learner's tokenizer."""
     from mixwright.learner.learner import Learner
 
-    arguments, form = learner.template_arguments, learner.form
-    branch = Learner(model, learner.tokenizer, learner.name, arguments, form=form, batch_size=learner.batch_size)
+    branch = Learner(model, learner.tokenizer, learner.name, form=learner.form, batch_size=learner.batch_size)
     items = tuple(row for rows in parts.values() for row in rows)
     written = Passes(branch, None, config, corpus, chosen=items).rollouts
     return {part: np.array([written[row.id].success("greedy") for row in rows]) for part, rows in parts.items()}

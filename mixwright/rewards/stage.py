@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from mixwright.config import CorpusConfig
-from mixwright.corpus.columns import check_mapping, read_example, recognise_columns
+from mixwright.corpus.columns import RowReader, recognise_columns
 from mixwright.corpus.reading import read_rows
 from mixwright.errors import InputError
 from mixwright.records import Example
@@ -72,10 +71,10 @@ def _own_completion(row: dict[str, Any], column: str, file: str) -> str | None:
 
 def _read(config: CorpusConfig, count: int) -> tuple[list[Example], list[dict[str, Any]]]:
     """Rows with an answer, evenly spread, each with its own columns but the prompt."""
-    check_mapping(config)
+    reader = RowReader(config, "train")
     found: list[tuple[Example, dict[str, Any]]] = []
     for row, location in read_rows(config.train, "train"):
-        example = read_example(row, location, config, "train", Counter())
+        example = reader.read(row, location)
         if example is not None and (example.answer or "").strip() and example.prompt:
             prompts = {recognise_columns(row).get(name) for name in ("prompt", "messages")}
             found.append((example, {name: value for name, value in row.items() if name not in prompts}))

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from mixwright.learner.learner import Learner
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.records import CanaryOutcome
 from mixwright.trainers.rewards import is_async, limit_and_check, sum_checked
 from mixwright.trainers.steering import INDEX_COLUMN
@@ -97,8 +98,8 @@ class CanaryPass:
 
     def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
         self.trainer, self.items, self.steps_between = trainer, items, steps_between
-        model, arguments = trainer.accelerator.unwrap_model(trainer.model), trainer.chat_template_kwargs
-        self.learner = Learner(model, trainer.processing_class, "the model in training", arguments)
+        model, form = trainer.accelerator.unwrap_model(trainer.model), PromptForm(arguments=trainer.chat_template_kwargs or {})
+        self.learner = Learner(model, trainer.processing_class, "the model in training", form=form)
         self.prompts = [trainer.train_dataset[item]["prompt"] for item in items]
         self.start: list[tuple[list[int], list[float]]] = []
         """Per item: tokens that the starting model sampled, and their log-probabilities then (nats)."""

@@ -33,6 +33,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.repeated_looks import FALSE_STOP_RATE, RepeatedLooks
 from mixwright.learner.learner import Learner
+from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.first_answers import choose_graders
 from mixwright.measure.room import find_room, spread_items
 from mixwright.records import Example, cell_key
@@ -187,7 +188,8 @@ class GateCallback(TrainerCallback):
             raise InputError("a trainer with a tokenizer, for GateCallback", "none", "Pass processing_class to the trainer.")
         if PartialState().is_main_process:
             model = getattr(arguments["model"], "module", arguments["model"])
-            learner = Learner(model, arguments["processing_class"], "the model in training", self._template)
+            form = PromptForm(arguments=self._template)
+            learner = Learner(model, arguments["processing_class"], "the model in training", form=form)
             if self.max_new_tokens is None:
                 config = MeasureConfig(items=len(self.items), samples=0)
                 room = find_room([learner], Corpus.from_examples(self.items, self.corpus.graders), config, _log.info)

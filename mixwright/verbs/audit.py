@@ -94,7 +94,7 @@ def audit(
         train: Training rows: JSONL, JSON, CSV, TSV, Parquet, folder, hub name or reasoning-gym:...; repeatable.
         held_out: Held-out items, same formats. Repeatable.
         column: Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id,
-            task, prompt, target, answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history,
+            task, prompt, target, answer, level, skills, chosen, rejected, messages, text, split, system, history,
             label.
         task: Task name for rows without a task column.
         grader: Grader of every task.

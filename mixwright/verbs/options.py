@@ -46,7 +46,7 @@ class Measuring:
     """Held-out items to measure on; formats as for audit. Repeatable."""
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None
     """Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id, task,
-    prompt, target, answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history, label."""
+    prompt, target, answer, level, skills, chosen, rejected, messages, text, split, system, history, label."""
     task: Annotated[str | None, typer.Option()] = None
     """Task name for rows without a task column. Default: all."""
     grader: Annotated[list[str] | None, typer.Option(metavar="NAME|TASK=NAME")] = None

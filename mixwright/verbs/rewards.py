@@ -39,7 +39,7 @@ def rewards(
         held_out: Rows with answers to test them on; formats as for audit.
         weights: Weight of each function, in the same order. Default: 1 each.
         column: Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id,
-            task, prompt, target, answer, level, knobs, skills, chosen, rejected, messages, text, split, system, history,
+            task, prompt, target, answer, level, skills, chosen, rejected, messages, text, split, system, history,
             label.
         items: Rows to test.
         completion: Column with completions of your model, which are tested as they are and with edits.

@@ -98,7 +98,7 @@ def grade_greedy_answers(
     from mixwright.extend import Learner as Reader
 
     options = {"form": learner.form, "batch_size": learner.batch_size}
-    reader = Reader(model, learner.tokenizer, learner.name, learner.template_arguments, **options)
+    reader = Reader(model, learner.tokenizer, learner.name, **options)
     prompts = [row.prompt for row in rows]
     answers = reader.sample(prompts, count=1, temperature=0, max_new_tokens=max_new_tokens, seed=0)
     scores = [

@@ -122,7 +122,7 @@ def _read_tasks(passes: Passes, items: Mapping[str, list[Any]], model: Any) -> d
 
     start = passes.learner  # whose kept answers and engine are those of the model before
     options = {"form": start.form, "batch_size": start.batch_size}
-    learner = Learner(model, start.tokenizer, start.name, start.template_arguments, **options)
+    learner = Learner(model, start.tokenizer, start.name, **options)
     values_by_measurement: dict[str, dict[str, NDArray[np.float64]]] = {"success": {}, "entropy": {}}
     for task, task_items in items.items():
         prompts = [item.prompt for item in task_items]
