@@ -141,10 +141,10 @@ def test_inputs_of_two_kinds_do_not_show_what_an_instruction_asks_for() -> None:
     assert warnings(rows) == []
 
 
-def test_an_answer_is_described_by_its_place_order_and_size() -> None:
+def test_an_answer_is_described_by_its_place_and_size() -> None:
     described = describe_answer(Answered("Bo sold a key to Ada.", "Ada"))
     assert {"in input", "end", "behind to", "before ", "word ada", "length 1"} <= described
-    assert {"not in input", "input reversed", "alphabet reversed"} <= describe_answer(Answered("a, b, c", "c, b, a"))
+    assert "not in input" in describe_answer(Answered("a, b, c", "c, b, a"))
     assert {"largest number", "last of numbers", "equal"} <= describe_answer(Answered("from 1901 to 1950", "1950"))
     assert {"below", "size 8", "times 0"} <= describe_answer(Answered("15.5 euros", "15"))
     assert "numbers fall" in describe_answer(Answered("1, 2", "2, 1"))

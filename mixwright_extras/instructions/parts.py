@@ -273,27 +273,10 @@ def _read_labels(rows: Sequence[_Read]) -> list[_Read]:
     """The same rows, with answers without the words that nearly all begin with, and without case where these are few."""
     start = common_start([row.answer for row in rows if not row.answer.startswith("\n")])
     answers = [row.answer.removeprefix(start) for row in rows]
-    answers = _without_phrases(answers)
     counts = Counter(answer.casefold() for answer in answers)
     if sum(count for _, count in counts.most_common(MAX_LABELS)) >= CLOSED_SHARE * len(rows):
         answers = [answer.casefold() for answer in answers]
     return [row._replace(answer=answer) for row, answer in zip(rows, answers, strict=True)]
-
-
-def _without_phrases(answers: Sequence[str]) -> list[str]:
-    """Answers without words that stand before several others that occur on their own (`I would say yes`, `yes`)."""
-    folded = [answer.casefold() for answer in answers]
-    known, before = {*folded}, defaultdict[str, set[str]](set)
-    for answer in known:
-        phrase, _, last = answer.rpartition(" ")
-        if last in known:
-            before[phrase].add(last)
-    phrases = {phrase for phrase, lasts in before.items() if phrase and len(lasts) > 1}
-    split = [answer.rpartition(" ") for answer in answers]
-    return [
-        last if phrase.casefold() in phrases and last.casefold() in known else answer
-        for answer, (phrase, _, last) in zip(answers, split, strict=True)
-    ]
 
 
 def _has_system(rows: Sequence[_Read]) -> bool:
