@@ -380,18 +380,6 @@ def test_prompts_are_divided_at_parts_that_come_again() -> None:
     assert len({one.input for one in divided}) == 10
 
 
-def test_a_first_paragraph_is_an_instruction_where_the_rest_comes_again() -> None:
-    """Five rows with an instruction of their own each, as in Alpaca's form, of which two share an input."""
-    asked = ["Shorten it.", "Name its hero.", "Give it a title.", "Say who wrote it.", "Count its words."]
-    texts = [*inputs(4), inputs(1)[0]]
-    rows = [
-        Example(str(n), "t", f"{one}\n\n{text}", target=str(n))
-        for n, (one, text) in enumerate(zip(asked, texts, strict=True))
-    ]
-    found = find_instructions(Corpus.from_examples(rows))
-    assert (found.rows, found.shared, found.decided) == (2, 2, 2)
-
-
 def test_held_out_rows_are_not_read() -> None:
     rows = made([LABEL, OPPOSITE], label)
     held_out = [Example(f"e{row.id}", row.task, row.prompt, target=row.target, split="eval") for row in rows]
