@@ -354,11 +354,6 @@ def test_wordings_that_exclude_each_other(first: str, second: str, expected: tup
     assert what_excludes(second, first, ["yes", "no"]) == (expected and expected[::-1])
 
 
-def test_labels_may_change_their_meaning() -> None:
-    straight, turned = "Say yes if it is warm and no if it is cold.", "Say no if it is warm and yes if it is cold."
-    assert what_excludes(straight, turned, ["Yes", "No"]) == ("yes: warm", "yes: cold")
-
-
 def test_named_answers_are_read_from_lists() -> None:
     assert compare_with_named("Answer yes or no.", ["yes", "no"]) == (("yes", "no"), (), ())
     assert compare_with_named('Write "very good", "fair" or "poor".', ["very good", "poor"]).unused == ("fair",)
