@@ -67,11 +67,6 @@ _TOOL_OBJECT = re.compile(
     r"name\"\s*:\s*\"[^\"\n]{1,80}\"\s*,\s*\"(?:arguments|parameters|args|input)\")"
 )
 """Marks of a call anywhere, and an object that begins with the name of a tool, at the beginning."""
-BEHAVIOURS = (
-    "asks", "acknowledges", "hedges", "refuses", "checks itself", "lays out", "writes code", "calls a tool",
-    "thinks", "thinks at length", "stops in a thought",
-)  # fmt: skip
-"""What is read, in this order; `lays out` is a list, a table, bold letters or a heading. The last three are of thoughts."""
 LONG_THOUGHT_WORDS = 200
 IN_WORDS = {
     "asks": ("asks a question", "ask less", "ask more"),
@@ -87,6 +82,8 @@ IN_WORDS = {
     "stops in a thought": ("stops in a thought, without an answer", "end more of its thoughts", "end fewer thoughts"),
 }
 """Behaviour -> what an answer does, and what is taught where answers do it less, or more."""
+BEHAVIOURS = tuple(IN_WORDS)
+"""What is read, in this order; `lays out` is a list, a table, bold letters or a heading. The last three are of thoughts."""
 
 
 def read_behaviours(text: str) -> tuple[bool, ...]:

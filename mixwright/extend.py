@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     from mixwright.run.folder import RunFolder, check_regular, read_json, replacing, write_table
     from mixwright.run.opening import open_with_workers
     from mixwright.run.progress import report_share
-    from mixwright.run.workers import Job, Workers, peak_memory
+    from mixwright.run.workers import Job, Workers
     from mixwright.skeleton import skeleton
     from mixwright.verbs import output
     from mixwright.verbs.direct import prepare, read_rows

@@ -141,10 +141,10 @@ def test_inputs_of_two_kinds_do_not_show_what_an_instruction_asks_for() -> None:
     assert warnings(rows) == []
 
 
-def test_an_answer_is_described_by_its_place_order_and_size() -> None:
+def test_an_answer_is_described_by_its_place_and_size() -> None:
     described = describe_answer(Answered("Bo sold a key to Ada.", "Ada"))
     assert {"in input", "end", "behind to", "before ", "word ada", "length 1"} <= described
-    assert {"not in input", "input reversed", "alphabet reversed"} <= describe_answer(Answered("a, b, c", "c, b, a"))
+    assert "not in input" in describe_answer(Answered("a, b, c", "c, b, a"))
     assert {"largest number", "last of numbers", "equal"} <= describe_answer(Answered("from 1901 to 1950", "1950"))
     assert {"below", "size 8", "times 0"} <= describe_answer(Answered("15.5 euros", "15"))
     assert "numbers fall" in describe_answer(Answered("1, 2", "2, 1"))
@@ -354,11 +354,6 @@ def test_wordings_that_exclude_each_other(first: str, second: str, expected: tup
     assert what_excludes(second, first, ["yes", "no"]) == (expected and expected[::-1])
 
 
-def test_labels_may_change_their_meaning() -> None:
-    straight, turned = "Say yes if it is warm and no if it is cold.", "Say no if it is warm and yes if it is cold."
-    assert what_excludes(straight, turned, ["Yes", "No"]) == ("yes: warm", "yes: cold")
-
-
 def test_named_answers_are_read_from_lists() -> None:
     assert compare_with_named("Answer yes or no.", ["yes", "no"]) == (("yes", "no"), (), ())
     assert compare_with_named('Write "very good", "fair" or "poor".', ["very good", "poor"]).unused == ("fair",)
@@ -378,18 +373,6 @@ def test_prompts_are_divided_at_parts_that_come_again() -> None:
     assert write_instruction(rows[0], by_number[0]) == LABEL, "a label before the input is neither"
     assert by_number[0].input == by_number[1].input
     assert len({one.input for one in divided}) == 10
-
-
-def test_a_first_paragraph_is_an_instruction_where_the_rest_comes_again() -> None:
-    """Five rows with an instruction of their own each, as in Alpaca's form, of which two share an input."""
-    asked = ["Shorten it.", "Name its hero.", "Give it a title.", "Say who wrote it.", "Count its words."]
-    texts = [*inputs(4), inputs(1)[0]]
-    rows = [
-        Example(str(n), "t", f"{one}\n\n{text}", target=str(n))
-        for n, (one, text) in enumerate(zip(asked, texts, strict=True))
-    ]
-    found = find_instructions(Corpus.from_examples(rows))
-    assert (found.rows, found.shared, found.decided) == (2, 2, 2)
 
 
 def test_held_out_rows_are_not_read() -> None:

@@ -196,7 +196,6 @@ def test_what_was_killed_goes_on_to_the_same_table(run: Any, monkeypatch: pytest
     place = folder.path / "scan" / "model"
     first = contents(place)
     assert (whole[0].rows, whole[0].shards, whole[0].made) == (144, 3, 3)
-    assert whole[0].peak_bytes > 50 * 2**20, "torch alone takes more"
     for path in place.iterdir():
         path.unlink()
     written = table.write_shard
@@ -286,4 +285,4 @@ def test_answers_pairs_and_cut_rows_are_told(run: Any, tiny: Learner) -> None:
     assert "1 of 4 rows are pairs" in told
     assert "1 of 4 rows have neither" in told
     assert "longer than 32 tokens" in told
-    assert to_data(result)["tokens"] > 0
+    assert to_data(result)["rows"] == 4

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from statistics import NormalDist
 
 from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.intervals import Z, t_quantile
+from mixwright.estimates.intervals import Z, find_least, t_quantile
 
 CHURN_SHARE, MAX_CHURN_SHARE = 0.2, 0.5
 """Share of items whose answer changes for no reason, and the most that is believed of a few items."""
@@ -64,11 +64,8 @@ def churn_for_error(error: float, items_per_cell: Sequence[int]) -> float:
 
 def items_to_exclude(margin: float, cells: int, churn: float = CHURN_SHARE) -> int:
     """Items per cell that exclude a mean loss of `margin` over so many cells in `MIN_UNHARMED_PASS_SHARE` of cases."""
-    low, high = MIN_ITEMS - 1, MIN_ITEMS
-    while high < MAX_ITEMS_PER_CELL and unharmed_pass_share([high] * cells, margin, churn) < MIN_UNHARMED_PASS_SHARE:
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        is_enough = unharmed_pass_share([middle] * cells, margin, churn) >= MIN_UNHARMED_PASS_SHARE
-        low, high = (low, middle) if is_enough else (middle, high)
-    return high
+
+    def passes(items: int) -> bool:
+        return unharmed_pass_share([items] * cells, margin, churn) >= MIN_UNHARMED_PASS_SHARE
+
+    return find_least(passes, MIN_ITEMS, MAX_ITEMS_PER_CELL) or MAX_ITEMS_PER_CELL

@@ -194,6 +194,16 @@ def t_quantile(df: float, confidence: float = COVERAGE) -> float:
     return high
 
 
+def find_least(is_enough: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The least number from `low` to `high` that is enough, of which all above are enough, too; None when there is none."""
+    if not is_enough(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
+    return high
+
+
 def sign_test(more_count: int, fewer_count: int) -> float:
     """One-sided exact p value of so many pairs that went one way and so many that went the other: P(X >= more), X binomial.
 

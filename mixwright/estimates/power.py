@@ -9,14 +9,14 @@ that is always right, or never, hardly moves. The shares, and the noise of seeds
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from mixwright.estimates.crossed import DETECTION_POWER, Estimate, estimate_of, pseudo_squares
-from mixwright.estimates.intervals import t_quantile
+from mixwright.estimates.intervals import find_least, t_quantile
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import Decoding, ItemScores
 from mixwright.records import Power
@@ -145,8 +145,8 @@ def power(
 
     null_change = expected_null_change(cells, trial_seeds, noise)
     items = sum(cell.items for cell in cells)
-    items_needed = _least(lambda number: sees(trial_seeds, number / items), items, round(items * MAX_TIMES_ITEMS))
-    seeds_needed = _least(sees, MIN_SEEDS, MAX_SEEDS)
+    items_needed = find_least(lambda number: sees(trial_seeds, number / items), items, round(items * MAX_TIMES_ITEMS))
+    seeds_needed = find_least(sees, MIN_SEEDS, MAX_SEEDS)
     sizes = (seeds, items, null_change.high, null_change.detectable(family), effect, seeds_needed, items_needed)
     return Power(against, *sizes, noise.seed_deviation, basis)
 
@@ -173,14 +173,4 @@ def seeds_for(estimate: Estimate, per_seed: Sequence[float], aim: float) -> int 
         width = t_quantile(df) + t_quantile(df, 2 * DETECTION_POWER - 1)
         return width * math.sqrt(seeds_variance * seeds / seed_count + items_variance) <= aim
 
-    return _least(sees, max(seeds + 1, MIN_SEEDS), MAX_SEEDS)
-
-
-def _least(is_enough: Callable[[int], bool], low: int, high: int) -> int | None:
-    """The least number from `low` to `high` that is enough, of which all above are enough, too; None when there is none."""
-    if not is_enough(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
-    return high
+    return find_least(sees, max(seeds + 1, MIN_SEEDS), MAX_SEEDS)

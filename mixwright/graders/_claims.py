@@ -8,7 +8,7 @@ said of something else. A sentence that claims another answer first is a rival.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -116,14 +116,14 @@ def repeats_passage(text: str, question: Question) -> bool:
     return 0 < REPEATED_SHARE * passage <= len(words) and _contains_words(question.prompt, words)
 
 
-def sentence_ends(text: str) -> list[int]:
-    """Return the places behind which a sentence begins, the text's own end included."""
-    ends = [
-        match.end()
-        for match in _SENTENCE_END.finditer(text)
-        if not _ABBREVIATION_AT_END.search(text, max(0, match.start() - 5), match.start())
-    ]
-    return [*ends, len(text)]
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each sentence begins and ends; together they are the whole text."""
+    begin = 0
+    for match in _SENTENCE_END.finditer(text):
+        if not _ABBREVIATION_AT_END.search(text, max(0, match.start() - 5), match.start()):
+            yield begin, match.end()
+            begin = match.end()
+    yield begin, len(text)
 
 
 @dataclass(frozen=True)
@@ -505,8 +505,7 @@ class Sentence:
 
 def _find_question(prompt: str) -> str:
     """Return the sentences of a prompt that ask; the last one where none has a question mark and several are there."""
-    ends = sentence_ends(prompt)
-    sentences = [prompt[start:end] for start, end in zip((0, *ends), ends, strict=False) if prompt[start:end].strip()]
+    sentences = [prompt[start:end] for start, end in sentence_spans(prompt) if prompt[start:end].strip()]
     asking = [sentence for sentence in sentences if "?" in sentence]
     asking = asking or [sentence for sentence in sentences if not _QUESTION_WORDS.isdisjoint(words_in(sentence))]
     return " ".join(asking) or ("".join(sentences[-1:]) if len(sentences) > 2 else prompt)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Set
 from fractions import Fraction
 
-from mixwright.graders._claims import Question, Sentence, sentence_ends, takes_back
+from mixwright.graders._claims import Question, Sentence, sentence_spans, takes_back
 from mixwright.graders._readings import CHARACTERS_READ, Number, amount_of, numbers_in, unit_differs
 from mixwright.words import stem, words_in
 
@@ -64,10 +64,9 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
     prompt_numbers = {
         abs(number.value) for piece in prompt_pieces for number in numbers_in(piece) if number.value is not None
     }
-    states_gold, sentence_start, text_after_claim = False, 0, ""
-    for sentence_end in sentence_ends(text):
+    states_gold, text_after_claim = False, ""
+    for sentence_start, sentence_end in sentence_spans(text):
         sentence = Sentence(text[sentence_start:sentence_end], question)
-        sentence_start = sentence_end
         if sentence.is_copied:
             continue
         if len(sentence.text) > CHARACTERS_READ:
@@ -90,9 +89,6 @@ def states_number(text: str, gold: str, prompt: str, *, cut: bool) -> bool:
                 and (sentence.is_about_prompt or bool(used_numbers))
                 and not follows_unrelated_number
                 and not sentence.is_question
-            )
-            states_gold = (
-                states_gold
                 and is_whole
                 and number.is_unambiguous
                 and number.value == gold_number

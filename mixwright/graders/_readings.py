@@ -196,20 +196,14 @@ def read_last_number(sentence: str) -> Fraction | str | None:
     matches = list(_NUMBER.finditer(text))
     if not matches:
         return None
-    match_index = 0 if texts_before_equals and not text[: matches[0].start()].strip(" ($") else -1
-    neighbours = matches[:2] if match_index == 0 else matches[-2:]
+    follows_equals = bool(texts_before_equals) and not text[: matches[0].start()].strip(" ($")
+    neighbours = matches[:2] if follows_equals else matches[-2:]
     if len(neighbours) > 1 and _LIST_SEPARATOR.fullmatch(text[neighbours[0].end() : neighbours[1].start()]):
         return AMBIGUOUS
-    text_of_number = (
-        text[: matches[1].start()]
-        if match_index == 0 and len(matches) > 1
-        else text
-        if match_index == 0
-        else text[matches[-1].start() :]
-    )
-    if match_index == -1 and _QUALIFIER_BEFORE.search(text[: matches[-1].start()]):
-        return AMBIGUOUS
-    return number_of(text_of_number)
+    if follows_equals:
+        return number_of(text[: matches[1].start()] if len(matches) > 1 else text)
+    start = matches[-1].start()
+    return AMBIGUOUS if _QUALIFIER_BEFORE.search(text[:start]) else number_of(text[start:])
 
 
 @dataclass(frozen=True, slots=True)

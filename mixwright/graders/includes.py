@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from mixwright.errors import InputError
 from mixwright.final_answer import own_text
-from mixwright.graders._claims import Question, Sentence, is_list, repeats_passage, sentence_ends, takes_back
+from mixwright.graders._claims import Question, Sentence, is_list, repeats_passage, sentence_spans, takes_back
 from mixwright.graders._grader import Grader
 from mixwright.graders._numbers import NUMBER_WORDS, states_number, write_digits
 from mixwright.graders._readings import CHARACTERS_READ, amount_of, is_number, normalise_words, option_letter
@@ -87,8 +87,7 @@ def _is_named_first(example: Example, completion: str, among: Sequence[str], *, 
     readable = {
         answer: question for answer, question in questions.items() if question.gold and not question.is_function_word
     }
-    ends = sentence_ends(text)
-    for start, end in zip((0, *ends), ends, strict=False):
+    for start, end in sentence_spans(text):
         sentences = {answer: Sentence(text[start:end], question) for answer, question in readable.items()}
         named = [
             (place, -len(readable[answer].gold), answer)
@@ -156,8 +155,8 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool, has_labels
         return bool(quoted) or (not cut and normalise_words(text) == normalise_words(gold))
     if repeats_passage(text, question):
         return False
-    stated_end, sentence_start, parallel_sentences = 0, 0, 0
-    for sentence_end in sentence_ends(text):
+    stated_end, parallel_sentences = 0, 0
+    for sentence_start, sentence_end in sentence_spans(text):
         sentence, text_after = Sentence(text[sentence_start:sentence_end], question), text[sentence_end:]
         if not sentence.is_copied:
             parallel_sentences += sentence.is_parallel()
@@ -170,18 +169,16 @@ def _sentences_state(text: str, gold: str, prompt: str, *, cut: bool, has_labels
                 text_behind = sentence.text_behind(mention_start)
                 if not cut or _ANSWER_END.match(text_behind + text_after):
                     stated_end = stated_end or sentence_start + len(sentence.text) - len(text_behind)
-        sentence_start = sentence_end
     return stated_end > 0 and not takes_back(text[stated_end:], question.gold)
 
 
 def _states_yes_or_no(text: str, gold: str, *, cut: bool) -> bool:
     """Whether the first word is the answer, and the other one is nowhere."""
     words = words_in(text)
-    begins_with_gold = (
-        words[:1] == [gold] and ("no" if gold == "yes" else "yes") not in words and not re.match(r"\W*\w+\W*[?/|]", text)
-    )
     return (
-        begins_with_gold
+        words[:1] == [gold]
+        and ("no" if gold == "yes" else "yes") not in words
+        and not re.match(r"\W*\w+\W*[?/|]", text)
         and words[1:2] not in (["or"], ["and"])
         and not takes_back(text[4:])
         and not (cut and len(words) == 1)

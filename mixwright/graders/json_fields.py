@@ -37,7 +37,7 @@ class JsonFields(Grader):
         gold = parse(answer)
         if gold is None:
             return float(bool(answer.strip()) and completion.strip() == answer.strip())
-        return float(_canonical(parse(completion)) == _canonical(gold))
+        return float(write_canonical(parse(completion)) == write_canonical(gold))
 
     def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
         """Whether the completion is JSON, whether it has the keys, and whether each field is right."""
@@ -46,7 +46,7 @@ class JsonFields(Grader):
             return {}
         fields = given if isinstance(given, dict) else {}
         right = {
-            str(name): name in fields and _canonical(fields[name]) == _canonical(value)
+            str(name): name in fields and write_canonical(fields[name]) == write_canonical(value)
             for name, value in list(gold.items())[:MAX_FIELDS]
         }
         return {VALID: given is not None, KEYS: fields.keys() == gold.keys()} | right
@@ -54,7 +54,7 @@ class JsonFields(Grader):
     def reading(self, answer: str) -> str:
         """A gold answer in one way of writing it: keys in order, no white space."""
         gold = parse(answer)
-        return answer if gold is None else _canonical(gold)
+        return answer if gold is None else write_canonical(gold)
 
 
 def parse(text: str) -> Any:
@@ -67,14 +67,22 @@ def parse(text: str) -> Any:
     if text[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text, parse_float=_read_float, object_pairs_hook=_read_object)
+        return json.loads(text, object_pairs_hook=_read_object)
     except (ValueError, RecursionError):
         return None
 
 
-def _canonical(value: Any) -> str:
+def write_canonical(value: Any) -> str:
     """Return the one way in which equal values are written."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return json.dumps(_with_whole_numbers(value), sort_keys=True, ensure_ascii=False)
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, dict):
+        return {str(name): _with_whole_numbers(one) for name, one in value.items()}
+    return [_with_whole_numbers(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -82,8 +90,3 @@ def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a key twice")
     return found
-
-
-def _read_float(text: str) -> float:
-    number = float(text)
-    return int(number) if number.is_integer() else number

@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mixwright.graders._grader import Grader
+from mixwright.graders.json_fields import write_canonical
 from mixwright.records import Example
 from mixwright.tool_calls import Call, find_calls, write_calls
 
@@ -51,23 +51,11 @@ class ToolCall(Grader):
 
     def reading(self, answer: str) -> str:
         """A gold answer in one way of writing it: its calls alone, in order, keys in order."""
-        calls = find_calls(answer)
-        ordered = sorted(calls, key=lambda call: _canonical([call])[0])
-        return write_calls(Call(call.name, json.loads(_write(call.arguments))) for call in ordered) if calls else answer
+        calls = sorted(find_calls(answer), key=lambda call: _canonical([call])[0])
+        ordered = [Call(call.name, json.loads(write_canonical(call.arguments))) for call in calls]
+        return write_calls(ordered) if ordered else answer
 
 
 def _canonical(calls: Sequence[Call]) -> list[str]:
     """Return calls in the one way in which equal ones are written."""
-    return sorted(f"{call.name} {_write(call.arguments)}" for call in calls)
-
-
-def _write(value: Any) -> str:
-    return json.dumps(_with_whole_numbers(value), sort_keys=True, ensure_ascii=False)
-
-
-def _with_whole_numbers(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {str(name): _with_whole_numbers(one) for name, one in value.items()}
-    return [_with_whole_numbers(one) for one in value] if isinstance(value, list | tuple) else value
+    return sorted(f"{call.name} {write_canonical(call.arguments)}" for call in calls)

@@ -84,16 +84,6 @@ def count_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def peak_memory() -> int:
-    """Most memory that this process has held so far, bytes; 0 where the system does not say."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
 class Workers:
     """Workers that live as long as the `with` block, for several batches of jobs. All are gone after it (Ctrl-C too).
 

@@ -98,7 +98,8 @@ class CanaryPass:
 
     def __init__(self, trainer: Any, items: Sequence[int], steps_between: int) -> None:
         self.trainer, self.items, self.steps_between = trainer, items, steps_between
-        model, form = trainer.accelerator.unwrap_model(trainer.model), PromptForm(arguments=trainer.chat_template_kwargs or {})
+        model = trainer.accelerator.unwrap_model(trainer.model)
+        form = PromptForm(arguments=trainer.chat_template_kwargs or {})
         self.learner = Learner(model, trainer.processing_class, "the model in training", form=form)
         self.prompts = [trainer.train_dataset[item]["prompt"] for item in items]
         self.start: list[tuple[list[int], list[float]]] = []

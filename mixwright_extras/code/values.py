@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from mixwright.extend import Step
 from mixwright_extras.code.rules import code_rules, is_same, operation_of
-from mixwright_extras.code.safe_values import UNKNOWN, Budget, UnknownValueError, literal, parse, value_of
+from mixwright_extras.code.safe_values import FUNCTIONS, UNKNOWN, Budget, UnknownValueError, literal, parse, value_of
 
 MAX_CHARACTERS, MAX_VALUES, MAX_SHOWN = 20_000, 100, 500
 """Of one text: characters that are read, and values that are kept; of one value: characters."""
@@ -256,7 +256,7 @@ class _Reader:
             inner = _printed_expression(node.value)
             if inner is not None:
                 self._print(inner)
-            elif self._is_unknown(node.value):
+            elif self._value(node.value) is UNKNOWN:
                 self._forget(node)
         elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -270,17 +270,16 @@ class _Reader:
         elif not isinstance(node, ast.Pass):
             self._forget(node)
 
-    def _is_unknown(self, node: ast.expr) -> bool:
+    def _value(self, node: ast.expr) -> Any:
+        """The value of an expression, or `UNKNOWN`."""
         try:
-            value_of(node, self.names, self.budget)
+            return value_of(node, self.names, self.budget)
         except UnknownValueError:
-            return True
-        return False
+            return UNKNOWN
 
     def _assign(self, node: ast.stmt, targets: Sequence[ast.expr], value: ast.expr) -> None:
-        try:
-            found = value_of(value, self.names, self.budget)
-        except UnknownValueError:
+        found = self._value(value)
+        if found is UNKNOWN:
             self._forget(node)
             return
         for target in targets:
@@ -300,12 +299,8 @@ class _Reader:
     def _print(self, node: ast.expr) -> None:
         if self.printed is None:
             return
-        try:
-            value = value_of(node, self.names, self.budget)
-        except UnknownValueError:
-            self.printed = None
-            return
-        if "\n" in str(value):
+        value = self._value(node)
+        if value is UNKNOWN or "\n" in str(value):
             self.printed = None
             return
         self.printed.append((node, self._operation(node), value))
@@ -333,17 +328,14 @@ class _Reader:
         if node is None or any(isinstance(one, ast.Call) for one in ast.walk(node)):
             self.printed = None if not isinstance(node, ast.FunctionDef | ast.ClassDef) else self.printed
         if node is None or (isinstance(node, ast.ImportFrom) and any(one.name == "*" for one in node.names)):
-            self.names = dict.fromkeys((*self.names, *_BUILT_IN), UNKNOWN)
+            self.names = dict.fromkeys((*self.names, *FUNCTIONS, "print"), UNKNOWN)
 
     def _step(
         self, node: ast.expr, shown: str, span: tuple[int, int], *, is_line: bool, is_repr: bool = True
     ) -> Step | None:
         operation = self._operation(node)
-        if operation is None:
-            return None
-        try:
-            value = value_of(node, self.names, self.budget)
-        except UnknownValueError:
+        value = UNKNOWN if operation is None else self._value(node)
+        if value is UNKNOWN:
             return None
         return self._compared(node, operation, value, shown, span, is_line=is_line, is_repr=is_repr)
 
@@ -384,26 +376,6 @@ class _Reader:
         return Step(
             f"code: {operation}", (code, *held), repr(stated), is_right, f"{code} -> {shown.strip()}", span, right, rules
         )
-
-
-_BUILT_IN = (
-    "len",
-    "sum",
-    "max",
-    "min",
-    "sorted",
-    "abs",
-    "round",
-    "int",
-    "float",
-    "str",
-    "list",
-    "set",
-    "range",
-    "print",
-    "any",
-    "all",
-)
 
 
 def _printed_expression(node: ast.expr) -> ast.expr | None:

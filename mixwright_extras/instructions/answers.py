@@ -65,7 +65,7 @@ def describe_answer(row: Answered) -> frozenset[str]:
     if len(text) > 0:
         found.add(f"ratio {round(2 * math.log2((len(answer) + 1) / (len(text) + 1)))}")
     found |= {f"ends {answer[-1:]}"} if answer[-1:] and not answer[-1].isalnum() else set()
-    return frozenset(found | _place(answer, text) | _order(words, words_of(text)) | _numbers(answer, text))
+    return frozenset(found | _place(answer, text) | _numbers(answer, text))
 
 
 def _place(answer: str, text: str) -> set[str]:
@@ -76,17 +76,6 @@ def _place(answer: str, text: str) -> set[str]:
     before, after = words_of(text[: match.start()]), words_of(text[match.end() :])
     place = "start" if not before else "end" if not after else f"third {3 * len(before) // (len(before) + len(after))}"
     return {"in input", place, f"behind {before[-1] if before else ''}", f"before {after[0] if after else ''}"}
-
-
-def _order(words: Sequence[str], text: Sequence[str]) -> set[str]:
-    """Whether words of the input keep their order in an answer, and whether the words of an answer are sorted."""
-    at = {word: place for place, word in reversed([*enumerate(text)])}
-    found = set[str]()
-    for name, own in (("input", [at[word] for word in words if word in at]), ("alphabet", [*words])):
-        if len(own) > 1:
-            ordered = sorted(own)
-            found |= {f"{name} order"} if own == ordered else {f"{name} reversed"} if own == ordered[::-1] else set()
-    return found
 
 
 def _numbers(answer: str, text: str) -> set[str]:

@@ -2,10 +2,9 @@
 
 Columns `instruction` and `input` say it. Else a system message is instruction, and lines that a prompt begins or ends with,
 if they stand there in eight prompts of the task or more. Where these cover less than half of the task, sentences that nearly
-all prompts begin or end with are instruction, and where there are none, parts (sentences, lines, quotations) that come again
-in many prompts. Where no part does, the first paragraph is the
-instruction, if what follows comes again under another one.
-Left out on purpose: instructions in the middle of a sentence (`Is 7 even?`), and what stands in the middle of long prompts.
+all prompts begin or end with are instruction.
+Left out on purpose: an instruction of its own in each prompt, without columns; one in the middle of a sentence (`Is 7
+even?`); and what stands in the middle of long prompts.
 """
 
 from __future__ import annotations
@@ -111,8 +110,6 @@ class _Read(NamedTuple):
     parts: tuple[Part, ...]
     system: int
     """Parts of system messages, which come first."""
-    paragraph: int
-    """Parts of the first paragraph, where there is another one; else 0."""
     pieces: tuple[Piece, ...]
     """Of what is behind system messages."""
     columns: tuple[int, int] | None
@@ -137,16 +134,15 @@ def divide_rows(corpus: Corpus) -> tuple[list[str], list[Divided]]:
     of_task: dict[int, list[_Read]] = defaultdict(list)
     for row in rows:
         of_task[row.task].append(row)
-    found, left_over = list[Divided](), list[_Read]()
+    found = list[Divided]()
     for own in of_task.values():
         own = _read_labels(own)
         by_lines, is_divided = _divide_by_lines(own)
         divided = by_lines if is_divided else _divide_by_sentences(own)
-        if not divided and _has_system(own):
-            divided = by_lines
+        if not divided:
+            divided = by_lines if _has_system(own) else [_make_divided(row, ()) for row in own]
         found += divided
-        left_over += [] if divided else own
-    return tasks, found + _divide(left_over)
+    return tasks, found
 
 
 def read_parts(text: str) -> list[Part]:
@@ -215,7 +211,6 @@ def _read(number: int, task: int, row: Example) -> _Read:
     text, answer = cut(plain(row.prompt)), write_answer(row)
     parts = tuple(read_parts(text))
     system = _count_system_characters(row.prompt)
-    blank = text.find("\n\n", system)
     system_parts = sum(part.end <= system for part in parts) if system else 0
     inside = unwrap_answer(answer)
     asked, given = (row.extra.get(name) for name in ("instruction", "input"))
@@ -225,7 +220,6 @@ def _read(number: int, task: int, row: Example) -> _Read:
         task,
         parts,
         system_parts,
-        sum(part.start < blank for part in parts) if blank > 0 else 0,
         _read_pieces(text, parts, system_parts),
         (_hash_text(str(asked)), _hash_text(str(given))) if has_columns else None,
         len(plain(row.prompt)) > 2 * END_CHARACTERS,
@@ -273,27 +267,10 @@ def _read_labels(rows: Sequence[_Read]) -> list[_Read]:
     """The same rows, with answers without the words that nearly all begin with, and without case where these are few."""
     start = common_start([row.answer for row in rows if not row.answer.startswith("\n")])
     answers = [row.answer.removeprefix(start) for row in rows]
-    answers = _without_phrases(answers)
     counts = Counter(answer.casefold() for answer in answers)
     if sum(count for _, count in counts.most_common(MAX_LABELS)) >= CLOSED_SHARE * len(rows):
         answers = [answer.casefold() for answer in answers]
     return [row._replace(answer=answer) for row, answer in zip(rows, answers, strict=True)]
-
-
-def _without_phrases(answers: Sequence[str]) -> list[str]:
-    """Answers without words that stand before several others that occur on their own (`I would say yes`, `yes`)."""
-    folded = [answer.casefold() for answer in answers]
-    known, before = {*folded}, defaultdict[str, set[str]](set)
-    for answer in known:
-        phrase, _, last = answer.rpartition(" ")
-        if last in known:
-            before[phrase].add(last)
-    phrases = {phrase for phrase, lasts in before.items() if phrase and len(lasts) > 1}
-    split = [answer.rpartition(" ") for answer in answers]
-    return [
-        last if phrase.casefold() in phrases and last.casefold() in known else answer
-        for answer, (phrase, _, last) in zip(answers, split, strict=True)
-    ]
 
 
 def _has_system(rows: Sequence[_Read]) -> bool:
@@ -386,27 +363,3 @@ def _make_divided(row: _Read, asked: Collection[int], labels: Collection[int] = 
         row.forms,
         tuple((part.start, part.end) for part in parts),
     )
-
-
-def _divide(rows: Sequence[_Read]) -> list[Divided]:
-    """By which parts come again in other prompts."""
-    prompts = {tuple(part.key for part in row.parts): None for row in rows}
-    counts = Counter(key for keys in prompts for key in {*keys})
-    divided = [_make_divided(row, _find_asked(row, counts)) for row in rows]
-    heads: dict[int, set[int]] = defaultdict(set)
-    by_paragraph = [_make_divided(row, range(row.paragraph)) for row in rows]
-    for one, other in zip(divided, by_paragraph, strict=True):
-        if not one.instruction and other.instruction:
-            heads[other.input].add(other.instruction)
-    return [
-        other if not one.instruction and other.instruction and len(heads.get(other.input, ())) > 1 else one
-        for one, other in zip(divided, by_paragraph, strict=True)
-    ]
-
-
-def _find_asked(row: _Read, counts: Mapping[int, int]) -> set[int]:
-    """Places of all parts but for those in few prompts, and those in as few as the rarest part is, or twice."""
-    rest = range(row.system, len(row.parts))
-    rarest = min((counts[row.parts[place].key] for place in rest), default=0)
-    most = max(LEAST_PROMPTS, 2 * rarest + 1)
-    return {*range(row.system), *(place for place in rest if counts[row.parts[place].key] >= most)}

@@ -1,7 +1,7 @@
 """What the wording of instructions says without a model: answers that one names, and whether two ask for different things.
 
 Two ask for different things where one has a word that excludes a word of the other (`French`, `English`; `longest`,
-`shortest`), turns it round (`the opposite`), or gives the same labels another meaning. Other differences may be paraphrases.
+`shortest`), or turns it round (`the opposite`). Other differences may be paraphrases.
 """
 
 from __future__ import annotations
@@ -18,56 +18,18 @@ _LANGUAGES = (
     "italian japanese korean latin mandarin norwegian persian polish portuguese romanian russian spanish swahili swedish "
     "thai turkish ukrainian urdu vietnamese welsh"
 )
-_EXCLUSIVE = tuple(
-    frozenset(words.split())
-    for words in (
-        _LANGUAGES,
-        "json yaml xml csv html markdown latex",
-        "uppercase lowercase",
-        "past present future",
-        "singular plural",
-        "noun verb adjective adverb",
-        "sum difference product quotient mean median",
-        "positive negative",
-        "first last",
-        "longest shortest",
-        "longer shorter",
-        "largest smallest",
-        "larger smaller",
-        "biggest smallest",
-        "highest lowest",
-        "higher lower",
-        "maximum minimum",
-        "most least",
-        "oldest youngest",
-        "earliest latest",
-        "ascending descending",
-        "alphabetical numerical",
-        "even odd",
-        "true false",
-        "correct incorrect wrong",
-        "right wrong",
-        "formal informal",
-        "polite rude",
-        "synonym antonym",
-        "active passive",
-        "agree disagree",
-        "same different",
-        "similar different",
-        "encode decode",
-        "encrypt decrypt",
-        "add subtract multiply divide",
-        "increase decrease",
-        "beginning end",
-        "vowel consonant",
-        "prefix suffix",
-        "optimistic pessimistic",
-        "happy sad",
-        "celsius fahrenheit",
-        "kilometre mile",
-        "kilometer mile",
-    )
+_EXCLUSIVE_WORDS = (
+    f"{_LANGUAGES}; "
+    "json yaml xml csv html markdown latex; uppercase lowercase; past present future; singular plural; noun verb "
+    "adjective adverb; sum difference product quotient mean median; positive negative; first last; longest shortest; "
+    "longer shorter; largest smallest; larger smaller; biggest smallest; highest lowest; higher lower; maximum minimum; "
+    "most least; oldest youngest; earliest latest; ascending descending; alphabetical numerical; even odd; true false; "
+    "correct incorrect wrong; right wrong; formal informal; polite rude; synonym antonym; active passive; agree disagree; "
+    "same different; similar different; encode decode; encrypt decrypt; add subtract multiply divide; increase decrease; "
+    "beginning end; vowel consonant; prefix suffix; optimistic pessimistic; happy sad; celsius fahrenheit; kilometre "
+    "mile; kilometer mile"
 )
+_EXCLUSIVE = tuple(frozenset(group.split()) for group in _EXCLUSIVE_WORDS.split(";"))
 """Words of which one instruction asks for one."""
 _AMBIGUOUS = {
     **dict.fromkeys(["first", "last"], ("the", "come", "comes")),
@@ -121,47 +83,17 @@ LEAST_LETTERS = 4
 """Letters of a word that two instructions share, so that one may be the other, turned round."""
 MAX_DIFFERING_WORDS = 40
 """Words of one instruction that another lacks, up to which they are compared: more are a passage to read."""
-_ASPECTS = tuple(
-    frozenset(words.split())
-    for words in (
-        "sentiment opinion mood tone polarity attitude feel feeling emotion stance",
-        "topic subject theme category genre",
-        "language",
-        "grammar spelling",
-        "toxicity toxic offensive hateful abusive",
-        "sarcasm sarcastic irony ironic",
-        "formality formal informal politeness polite rude",
-        "difficulty",
-        "subjectivity subjective objective",
-        "intent intention",
-        "spam",
-        "colour color",
-        "author sender who",
-        "person people who",
-        "year date day weekday month when",
-        "country city town place where",
-        "urgency urgent priority",
-        "department desk team",
-        "order",
-        "thank gratitude grateful",
-        "callback phone",
-        "sum total add",
-        "largest biggest greatest highest maximum",
-        "smallest lowest minimum",
-        "longest shortest",
-        "first second third last",
-        "initial",
-        "alphabet alphabetical",
-        "price cost",
-        "gender",
-        "age",
-        "translate translation",
-        "summarize summarise summary shorten condense paraphrase rephrase reword",
-        "count length",
-        "sort alphabetize",
-        "capitalize uppercase",
-    )
+_ASPECT_WORDS = (
+    "sentiment opinion mood tone polarity attitude feel feeling emotion stance; topic subject theme category genre; "
+    "language; grammar spelling; toxicity toxic offensive hateful abusive; sarcasm sarcastic irony ironic; formality "
+    "formal informal politeness polite rude; difficulty; subjectivity subjective objective; intent intention; spam; "
+    "colour color; author sender who; person people who; year date day weekday month when; country city town place where; "
+    "urgency urgent priority; department desk team; order; thank gratitude grateful; callback phone; sum total add; "
+    "largest biggest greatest highest maximum; smallest lowest minimum; longest shortest; first second third last; "
+    "initial; alphabet alphabetical; price cost; gender; age; translate translation; summarize summarise summary shorten "
+    "condense paraphrase rephrase reword; count length; sort alphabetize; capitalize uppercase"
 )
+_ASPECTS = tuple(frozenset(group.split()) for group in _ASPECT_WORDS.split(";"))
 """What is asked for, in words that paraphrases put in each other's place."""
 
 
@@ -292,8 +224,6 @@ def what_excludes(first: str, second: str, labels: Collection[str] = ()) -> tupl
     if bool(turned[0]) != bool(turned[1]) and any(len(word) >= LEAST_LETTERS for word in stems[0] & stems[1]):
         return (turned[0] or ["as it is"])[0], (turned[1] or ["as it is"])[0]
     folded = {label.casefold() for label in labels}
-    if meant := _what_labels_mean(words[0], words[1], folded):
-        return meant
     asked = [_without_lists(text) for text in texts]
     if folded and folded <= _YES | _NO and (denied := [_what_denies(text) for text in asked]) and any(denied) != all(denied):
         return denied[0] or "as it is", denied[1] or "as it is"
@@ -333,17 +263,6 @@ def _what_denies(text: str) -> str:
     return found[0] if is_denied else ""
 
 
-def _what_labels_mean(first: Sequence[str], second: Sequence[str], labels: Collection[str]) -> tuple[str, str] | None:
-    """What a label stands for in either of two instructions with the same words, where that differs."""
-    if sorted(first) != sorted(second):
-        return None
-    meanings = [dict(_read_meanings(words, labels)) for words in (first, second)]
-    if len(meanings[0]) < 2 or {*meanings[0].values()} != {*meanings[1].values()}:
-        return None
-    differing = [label for label in meanings[0] if meanings[1].get(label, meanings[0][label]) != meanings[0][label]]
-    return next(((f"{label}: {meanings[0][label]}", f"{label}: {meanings[1][label]}") for label in differing), None)
-
-
 def _which_aspects(first: Collection[str], second: Collection[str]) -> tuple[str, str] | None:
     """The aspects that two instructions ask for, where they have none in common."""
     own, other = (
@@ -351,17 +270,6 @@ def _which_aspects(first: Collection[str], second: Collection[str]) -> tuple[str
         for words in (first, second)
     )
     return (min(own.values()), min(other.values())) if own and other and own.keys().isdisjoint(other) else None
-
-
-def _read_meanings(words: Sequence[str], labels: Collection[str]) -> list[tuple[str, str]]:
-    """Each label with the words between it and the next one, but for those that stand beside every label."""
-    places = [place for place, word in enumerate(words) if word in labels]
-    runs = [words[place + 1 : end] for place, end in pairwise([*places, len(words)])]
-    common = {*runs[0]}.intersection(*runs) if runs else set()
-    return [
-        (words[place], " ".join(word for word in run if word not in common and word not in _JOINING))
-        for place, run in zip(places, runs, strict=True)
-    ]
 
 
 _YES, _NO = frozenset({"yes", "true"}), frozenset({"no", "false"})
@@ -390,7 +298,6 @@ _PHRASES = tuple(
     )
 )
 """Phrases, and words in their place."""
-_JOINING = frozenset({"and", "or", "if", "when", "for", "else", "otherwise", "it", "is", "the", "a", "an"})
 
 
 def _read_lists(text: str, patterns: Sequence[re.Pattern[str]]) -> list[tuple[list[str], str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,7 +28,6 @@ from mixwright.extend import (
     bases_of,
     build_bases,
     load_base,
-    peak_memory,
     plain_source,
     read_training_rows,
     report_share,
@@ -93,30 +92,8 @@ class ScanResult:
     """Shards that the table has."""
     made: int
     """Of them, those that were made or completed now."""
-    tokens: int
-    """Tokens of prompts and targets in those."""
     notes: tuple[str, ...]
     """What a reader of the table has to know."""
-    peak_bytes: int = 0
-    """Most memory that one worker held, bytes; 0 where nothing was made now or the system does not say."""
-    device_bytes: int = 0
-    """Most memory of an accelerator that one worker held, bytes; 0 without one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScannedShards:
-    """What one worker made."""
-
-    shards: int
-    """How many."""
-    tokens: int
-    """Tokens of prompts and targets in them."""
-    kinds: Counter[str]
-    """Kinds of rows by how often; see `_format_notes`."""
-    peak_bytes: int
-    """See `ScanResult`."""
-    device_bytes: int
-    """See `ScanResult`."""
 
 
 def scan_bases(
@@ -162,16 +139,17 @@ def scan_bases(
     names = ", ".join(name for group in groups.values() for name in group.NAMES)
     say(f"scan: {keys[0]['rows']:,} rows, columns {names}")
     jobs_to_run = [Job(f"scan {base_name(job.base)}", scan_shards, job, cost=len(job.shards)) for job in worker_jobs]
-    worker_results = workers.run(jobs_to_run, title="scan") if jobs_to_run else []
+    kinds_by_base, made = defaultdict[str, Counter[str]](Counter), Counter[str]()
+    for job, kinds in zip(worker_jobs, workers.run(jobs_to_run, title="scan") if jobs_to_run else (), strict=True):
+        kinds_by_base[job.base].update(kinds)
+        made[job.base] += len(job.shards)
     return [
-        _make_result(
-            job,
-            key,
-            [
-                worker_result
-                for worker_job, worker_result in zip(worker_jobs, worker_results, strict=True)
-                if worker_job.base == job.base
-            ],
+        ScanResult(
+            base_name(job.base),
+            key["rows"],
+            key["shards"],
+            made[job.base],
+            _format_notes(kinds_by_base[job.base], key["limit"]),
         )
         for job, key in zip(jobs, keys, strict=True)
     ]
@@ -198,18 +176,6 @@ def _remove_stale_shards(folder: Path, key: Mapping[str, Any]) -> Iterator[str]:
         path.unlink()
 
 
-def _make_result(job: ScanJob, key: Mapping[str, Any], worker_results: Sequence[ScannedShards]) -> ScanResult:
-    counts = sum((result.kinds for result in worker_results), Counter[str]())
-    shards, tokens = sum(result.shards for result in worker_results), sum(result.tokens for result in worker_results)
-    peaks = (
-        max((result.peak_bytes for result in worker_results), default=0),
-        max((result.device_bytes for result in worker_results), default=0),
-    )
-    return ScanResult(
-        base_name(job.base), key["rows"], key["shards"], shards, tokens, _format_notes(counts, key["limit"]), *peaks
-    )
-
-
 def prepare_scan(job: ScanJob) -> dict[str, Any]:
     """What the shards are made from; the directions of gradient sketches are found, where they are asked for."""
     corpus, config, learner, groups = _load_job(job)
@@ -222,7 +188,6 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
         "limit": limit,
         "measure": {name: getattr(config.measure, name) for name in measure_names}
         | {"seed": config.seed, **config.measure.noted_engine},
-        "moments": None,  # of a table that an earlier version made with second moments there is a digest: it is made anew
         "rows": len(row_indices),
         "shards": -(-len(row_indices) // SHARD_ROWS),
     }
@@ -234,18 +199,18 @@ def prepare_scan(job: ScanJob) -> dict[str, Any]:
     return key
 
 
-def scan_shards(job: ScanJob) -> ScannedShards:
-    """Make or complete the shards of one job, in a worker."""
+def scan_shards(job: ScanJob) -> Counter[str]:
+    """Make or complete the shards of one job, in a worker; return the kinds of their rows, see `_format_notes`."""
     corpus, config, learner, groups = _load_job(job)
     with run_engine(config, learner, None if config.model.adapter else plain_source(job.base)):
         return _scan_shards(job, corpus, learner, groups)
 
 
-def _scan_shards(job: ScanJob, corpus: Corpus, learner: Learner, groups: Mapping[str, Columns]) -> ScannedShards:
+def _scan_shards(job: ScanJob, corpus: Corpus, learner: Learner, groups: Mapping[str, Columns]) -> Counter[str]:
     config = job.config
     row_indices, folder = sampled_rows(corpus, job.sample), _directions_file(job).parent
     calibration = load_calibration(_directions_file(job), job.key)
-    tokens, kinds, columns_of = 0, Counter[str](), {name: group.NAMES for name, group in groups.items()}
+    kinds, columns_of = Counter[str](), {name: group.NAMES for name, group in groups.items()}
     for shards_done, number in enumerate(job.shards):
         missing_column_groups = {
             name: groups[name] for name in missing_groups(shard_file(folder, number), job.key, columns_of)
@@ -264,11 +229,9 @@ def _scan_shards(job: ScanJob, corpus: Corpus, learner: Learner, groups: Mapping
         }
         example_columns = {name: [getattr(row.example, name) for row in rows] for name in OWN_COLUMNS}
         write_shard(shard_file(folder, number), job.key, example_columns, values_by_column)
-        tokens += sum(len(row.prompt) + len(row.target) for row in rows)
         kinds.update(_target_kind(row.example) for row in rows)
         kinds["cut"] += sum(row.cut_tokens > 0 for row in rows)
-    device_bytes = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
-    return ScannedShards(len(job.shards), tokens, kinds, peak_memory(), device_bytes)
+    return kinds
 
 
 def _load_job(job: ScanJob) -> tuple[Corpus, RunConfig, Learner, dict[str, Columns]]:

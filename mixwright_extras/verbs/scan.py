@@ -59,8 +59,4 @@ def show(found: Sequence[ScanResult], *, config: str, folder: Path | None) -> No
         for note in result.notes:
             output.say(f"  {note}")
         progress = f"{result.made} of {result.shards} shards now" if result.made else "already complete"
-        peaks = {"": result.peak_bytes, " of the accelerator": result.device_bytes}
-        progress += "".join(
-            f", at most {size / 2**30:.1f} GiB{device_note} per worker" for device_note, size in peaks.items() if size
-        )
         output.out(f"{scan_folder(run, result.base_name)}: {result.rows:,} rows, {progress}")
