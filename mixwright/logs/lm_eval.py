@@ -11,6 +11,7 @@ Blind spot: what the chat template and the few-shot examples were is seen in the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import defaultdict
@@ -23,7 +24,7 @@ from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_log_rows, read_object_file
 from mixwright.logs.harness import Harness, ReadTask, Seen
-from mixwright.logs.values import read_name, read_object, read_part
+from mixwright.logs.values import read_logprob, read_name, read_object, read_part
 
 FORM = "lm-evaluation-harness"
 SAMPLE_KEYS = frozenset({"doc_id", "filtered_resps", "filter", "metrics"})
@@ -188,13 +189,10 @@ def _with_options(
 def _read_likelihood(pair: Any, location: RowLocation) -> float:
     """The log-probability of a pair with whether it is the likeliest text; numbers stand as texts in most logs."""
     value: Any = pair[0] if isinstance(pair, list) and pair else pair
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = float("nan")
-    if not number <= 1e-4:  # NaN, too
-        raise location.error("log-probabilities in filtered_resps", repr(value)[:60], "Log it again.")
-    return number
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    return read_logprob(value, "filtered_resps", location)
 
 
 def _gold_option(target: str | None, options: Sequence[str]) -> str | None:
