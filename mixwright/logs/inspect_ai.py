@@ -28,7 +28,7 @@ from mixwright.logs.files import (
     read_head,
     read_object_file,
 )
-from mixwright.logs.harness import Harness, ReadTask, Seen
+from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
 from mixwright.logs.values import join_messages, read_name, read_object, read_part
 from mixwright.logs.zipped import read_members
 
@@ -198,7 +198,7 @@ def _list_metrics(header: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
     scorers = results.get("scores")
     found = [one for one in scorers if isinstance(one, dict)] if isinstance(scorers, list) else []
     listed = [str(one.get("name")) for one in sorted(found, key=lambda one: not one.get("metrics"))]
-    return tuple(sorted(seen.metrics, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))
+    return order_metrics(sorted(seen.metrics), listed)
 
 
 read_inspect = Harness(FORM, _list_logs, _read_task)

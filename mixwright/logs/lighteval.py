@@ -21,7 +21,7 @@ from mixwright.corpus.reading import RowLocation, read_parquet
 from mixwright.errors import InputError
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen
+from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
 from mixwright.logs.values import join_messages, read_logprob, read_name, read_object, read_part
 
 FORM = "lighteval"
@@ -69,9 +69,8 @@ def _read_task(path: Path) -> ReadTask:
     if shots:
         settings["few-shot examples"] = shots["shots"]
     listed, lower_is_better = _find_directions(read_part(results, "config_tasks", full_name))
-    metrics = sorted(seen.metrics, key=lambda name: listed.index(name) if name in listed else len(listed))
-    sampled, unread = _is_sampled(general, seen), seen.unread_value_by_metric
-    logged = LoggedTask(tuple(metrics), settings, sampled, unread, lower_is_better)
+    metrics, sampled = order_metrics(seen.metrics, listed), _is_sampled(general, seen)
+    logged = LoggedTask(metrics, settings, sampled, seen.unread_value_by_metric, lower_is_better)
     return ReadTask(task, logged, answers, str(general.get("model_name") or ""), results_path)
 
 

@@ -15,7 +15,7 @@ import contextlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from typing import Any
 from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_log_rows, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen
+from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
 from mixwright.logs.values import read_logprob, read_name, read_object, read_part
 
 FORM = "lm-evaluation-harness"
@@ -224,16 +224,9 @@ def _make_task(task: str, seen: _Seen, results: Mapping[str, Any]) -> LoggedTask
     sampled = seen.sampled.pop() if len(seen.sampled) == 1 else True if True in seen.sampled else None
     counts = read_part(results, "n-samples", task)
     counted = counts.get("effective") if isinstance(counts.get("effective"), int) else None
-    return LoggedTask(
-        _in_order(seen.metrics, results, task), settings, sampled, seen.unread_value_by_metric, frozenset(lower), counted
-    )
-
-
-def _in_order(metrics: Iterable[str], results: Mapping[str, Any], task: str) -> tuple[str, ...]:
-    """Metrics as the results file has them, and others by name: the order of lines decides nothing."""
     listed = list(read_part(results, "results", task))
-    known = sorted(metrics)
-    return tuple(sorted(known, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))
+    metrics = order_metrics(sorted(seen.metrics), listed)  # the order of lines decides nothing
+    return LoggedTask(metrics, settings, sampled, seen.unread_value_by_metric, frozenset(lower), counted)
 
 
 read_lm_eval = Harness(FORM, _list_logs, _read_task, RESULT_KEYS, list_tasks)

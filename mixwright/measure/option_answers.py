@@ -69,9 +69,8 @@ def answer_items(
         for item_index, own in zip(written, learner.sample(prompts, **how), strict=True):
             completions[item_index] = own
     options_read = {} if options_read is None else options_read
-    options_read |= _read(
-        learner, items, {item_index: texts for item_index, texts in options.items() if item_index not in options_read}
-    )
+    if unread := {item_index: texts for item_index, texts in options.items() if item_index not in options_read}:
+        options_read |= _read(learner, items, unread)
     for item_index in options:
         choices = options_read[item_index]
         total_logprobs = [math.fsum(choice.logprobs) for choice in choices]
