@@ -17,7 +17,7 @@ from log_rows import FOLDER, success, verdict
 
 from mixwright.errors import InputError
 from mixwright.logs.inspect_ai import read_inspect
-from mixwright.logs.reading import find_reader, read_log
+from mixwright.logs.reading import read_log
 from mixwright.run.folder import RunFolder, read_measurements
 
 
@@ -235,11 +235,6 @@ def test_an_evaluation_that_did_not_finish_is_refused(tmp_path: Path, status: st
     path = write_json(str(tmp_path / "log.json"), log([sample(1, "C")]) | {"status": status})
     with pytest.raises(InputError, match="expected an evaluation that finished"):
         read_log(path)
-
-
-def test_a_log_is_known_by_what_it_holds(tmp_path: Path) -> None:
-    renamed = write_eval(str(tmp_path / "log.zip"), log([sample(1, "C")]))
-    assert find_reader(renamed) is read_inspect
 
 
 def test_a_scorer_of_which_no_mean_was_asked_comes_last(tmp_path: Path) -> None:

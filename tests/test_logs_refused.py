@@ -149,7 +149,7 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     "lm-eval, empty request": (lm_eval(arguments=[[]]), "line 2: expected arguments of each request"),
     "lm-eval, likelihoods that are none": (
         lm_eval(arguments=[["q", " a"], ["q", " b"]], filtered_resps=[["x", "False"], ["-1", "True"]]),
-        "line 2: expected log-probabilities in filtered_resps",
+        "line 2: expected a log-probability of at most 0 in filtered_resps",
     ),
     "lm-eval, results without samples": (
         text("results_2026-08-01T10-00-00.1.json", '{"results": {}, "configs": {}}'),
@@ -177,7 +177,7 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     "lighteval, other columns": (parquet([{"a": 1}]), "expected a table with columns doc, model_response, metric"),
     "lighteval, metric as text": (
         parquet([DETAIL | {"metric": "{'em': 1}"}]),
-        "row 1: expected the column metric as a struct",
+        "row 1: expected an object: metric",
     ),
 }
 

@@ -22,7 +22,6 @@ from mixwright.measure.bases import (
     count_parts,
     measure_base,
     measure_bases,
-    write_part,
 )
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.run.folder import RunFolder, read_measurements
@@ -64,7 +63,7 @@ def test_parts_and_a_whole_measuring_are_the_same(whole: RunFolder, monkeypatch:
     name = job_of(whole, CONFIG).name
     expected = measured(whole, name)
     for number in (2, 0, 1):
-        write_part(job_of(whole, CONFIG, part=(number, 3)))
+        measure_base(job_of(whole, CONFIG, part=(number, 3)))
     assert len(list((whole.path / ANSWERS_FOLDER).glob("parts-*/*.jsonl"))) == 3
 
     def generate(_: Learner, jobs: Sequence[Any], *__: Any) -> Iterator[Any]:
@@ -78,7 +77,7 @@ def test_parts_and_a_whole_measuring_are_the_same(whole: RunFolder, monkeypatch:
 
 def test_a_part_that_was_written_is_not_written_again(whole: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     drop_kept(whole.path)
-    write_part(job_of(whole, CONFIG, part=(0, 2)))
+    measure_base(job_of(whole, CONFIG, part=(0, 2)))
     prompts: list[int] = []
     generate = Learner.generate
 
@@ -87,10 +86,10 @@ def test_a_part_that_was_written_is_not_written_again(whole: RunFolder, monkeypa
         return generate(self, jobs, *how)
 
     monkeypatch.setattr(Learner, "generate", counted)
-    write_part(job_of(whole, CONFIG, part=(1, 4)))  # items 1, 5, ...: none of them is in part 0 of 2
+    measure_base(job_of(whole, CONFIG, part=(1, 4)))  # items 1, 5, ...: none of them is in part 0 of 2
     assert sum(prompts) > 0
     prompts.clear()
-    write_part(job_of(whole, CONFIG, part=(2, 4)))  # items 2, 6, ...: all of them are
+    measure_base(job_of(whole, CONFIG, part=(2, 4)))  # items 2, 6, ...: all of them are
     assert sum(prompts) == 0
 
 

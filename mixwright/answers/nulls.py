@@ -58,18 +58,12 @@ def add_nulls(
     tests: dict[Group, dict[str, SwapTest]] = defaultdict(dict)
     for places, cells in pool_cells(answers.cells):
         is_own = np.isin(places, np.concatenate([answers.cells[cell] for cell in cells]))
-        shifts = choose_shifts(len(places))
-        tables = {
-            decoding: grade_swapped(
-                [examples[place] for place in places], [texts[decoding][place] for place in places], grade, known, shifts
-            )
-            for decoding in answers.decodings
-            if len(places) > 2
-        }
+        shifts, own = choose_shifts(len(places)), [examples[place] for place in places]
         for decoding in answers.decodings:
-            if decoding in tables:
-                found = dependence_of_shifts(tables[decoding], shifts)
-                p, values = permutation_p_of_shifts(tables[decoding], shifts, rng), found.items
+            if len(places) > 2:
+                table = grade_swapped(own, [texts[decoding][place] for place in places], grade, known, shifts)
+                found = dependence_of_shifts(table, shifts)
+                p, values = permutation_p_of_shifts(table, shifts, rng), found.items
                 for cell in cells:
                     tests[cell][decoding] = SwapTest(found.swapped, found.dependence, found.kappa, p)
             else:  # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed
@@ -78,15 +72,14 @@ def add_nulls(
     chance, nulls = np.full(len(examples), np.nan), list[CellNull]()
     for (task, level), places in answers.cells.items():
         items = [examples[place] for place in places]
-        level_found = chance_level(
-            rules_of(task), items, _rows_to_choose_on((task, level), len(items), examples, train_rows)
-        )
+        rows = _rows_to_choose_on((task, level), len(items), examples, train_rows)
+        level_found = chance_level(rules_of(task), items, rows)
         chance[places] = level_found.hits
         nulls.append(CellNull(task, level, level_found.interval, level_found.rule, tests[task, level]))
     swapped_by_row = np.full(len(answers.table), np.nan)
     for decoding, values in swapped.items():
-        rows = answers.rows_of(decoding)
-        swapped_by_row[rows] = values[answers.place[rows]]
+        own_rows = answers.rows_of(decoding)
+        swapped_by_row[own_rows] = values[answers.place[own_rows]]
     header = replace(answers.header, nulls=tuple(nulls))
     return answers.with_columns(header, swapped=swapped_by_row, chance=chance[answers.place])
 

@@ -9,7 +9,7 @@ Blind spot: if S is not known, no change of it is seen, and no gain is called an
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -163,38 +163,35 @@ def read_scores(measurements: Path) -> ItemScores:
     return scores_of_items(Answers.read(answers_file(measurements)))
 
 
-def _measure_gold(answers: Answers) -> Iterator[Measurement]:
+def _measure_gold(answers: Answers) -> list[Measurement]:
     """Probability of the right answers, if it is known of every item of a task."""
     values, gold = answers.of_items("gold_probability"), READINGS["gold"]
-    cells_by_task: dict[str, list[Group]] = defaultdict(list)
-    for cell in answers.cells:
-        cells_by_task[cell[0]].append(cell)
-    for task, cells in cells_by_task.items():
-        places = answers.groups[task, None]
-        if not np.isnan(values[places]).any():
-            first, *others = cells
-            groups = {first: values[answers.cells[first]], **({(task, None): values[places]} if others else {})}
-            groups |= {cell: values[answers.cells[cell]] for cell in others}
-            yield from _mean_measurements(gold.probe, gold.column, gold.unit, groups)
+    tasks = {
+        task for (task, level), places in answers.groups.items() if level is None and not np.isnan(values[places]).any()
+    }
+    cells, cell = list(answers.cells), answers.cell
+    known = [place for place in range(answers.item_count if tasks else 0) if cells[cell[place]][0] in tasks]
+    return _mean_cells(gold.probe, gold.column, gold.unit, [cells[cell[place]] for place in known], values[known].tolist())
 
 
 def cell_measurements(
     probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
 ) -> list[Measurement]:
     """The mean over the items of each cell, and of each task of several levels; groups of one item are left out."""
+    return _mean_cells(probe, name, unit, [(item.task, item.level) for item in items], [values[item.id] for item in items])
+
+
+def _mean_cells(probe: str, name: str, unit: str, cells: Sequence[Group], values: Sequence[float]) -> list[Measurement]:
+    """See `cell_measurements`; the cell and the value of each item."""
     groups: dict[Group, list[float]] = defaultdict(list)
-    levels = {task: {item.level for item in items if item.task == task} for task in {item.task for item in items}}
-    for item in items:
-        groups[item.task, item.level].append(values[item.id])
-        if len(levels[item.task]) > 1:
-            groups[item.task, None].append(values[item.id])
-    return _mean_measurements(probe, name, unit, {group: np.array(own) for group, own in groups.items()})
-
-
-def _mean_measurements(probe: str, name: str, unit: str, groups: Mapping[Group, NDArray[np.float64]]) -> list[Measurement]:
+    levels = Counter(task for task, _ in set(cells))
+    for (task, level), value in zip(cells, values, strict=True):
+        groups[task, level].append(value)
+        if levels[task] > 1:
+            groups[task, None].append(value)
     measurements = []
-    for (task, level), values in groups.items():
-        mean = rate(values, np.ones(len(values)))
+    for (task, level), own in groups.items():
+        mean = rate(np.array(own), np.ones(len(own)))
         if mean is not None:
             low, high = (max(0.0, mean.low), min(1.0, mean.high)) if unit == "share" else (mean.low, mean.high)
             measurements.append(Measurement(probe, task, name, mean.value, low, high, mean.n, unit, level))

@@ -159,11 +159,7 @@ def read_object_file(path: Path) -> dict[str, Any]:
         with open_unpacked(path) as file:
             data = file.read(MAX_OBJECT_BYTES + 1)
     except (EOFError, zlib.error, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise system_error(error, path) from error
-        raise InputError(
-            "a complete compressed file", str(error)[:120], "Download or compress it again.", file=path
-        ) from None
+        raise InputError("a complete file", str(error)[:120], "Download or compress it again.", file=path) from None
     return parse_object(data, str(path))
 
 

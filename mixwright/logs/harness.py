@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +30,11 @@ class Seen:
                 self.unread_value_by_metric.setdefault(metric, score)
             scores[metric] = None if isinstance(score, str) else score
         return scores
+
+
+def order_metrics(names: Iterable[str], listed: Sequence[str]) -> tuple[str, ...]:
+    """The names in the order of a list, and those that it lacks behind them."""
+    return tuple(sorted(names, key=lambda name: listed.index(name) if name in listed else len(listed)))
 
 
 class ReadTask(NamedTuple):

@@ -28,9 +28,9 @@ from mixwright.logs.files import (
     read_head,
     read_object_file,
 )
-from mixwright.logs.harness import Harness, ReadTask, Seen
+from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
 from mixwright.logs.values import join_messages, read_name, read_object, read_part
-from mixwright.logs.zipped import has_member, read_members
+from mixwright.logs.zipped import read_members
 
 FORM = "Inspect"
 VALUE_BY_GRADE = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
@@ -50,7 +50,7 @@ def is_inspect(path: Path) -> bool:
     """Whether a file is a log of Inspect, by what it holds."""
     head = read_head(path)
     if head.startswith(ZIP_MAGIC):  # checkpoints are zip files, too
-        return path.suffix.lower() == ".eval" or has_member(path, (HEADER, START))
+        return path.suffix.lower() == ".eval"
     return find_top_keys(head) >= TOP_KEYS
 
 
@@ -97,9 +97,8 @@ def _read_sample(task: str, value: Any, location: RowLocation, seen: Seen) -> Lo
     attachments = read_part(sample, "attachments")
     grades: dict[str, Any] = {}
     readings: dict[str, str] = {}
-    for name, score in (
-        read_object(sample["scores"], "scores", location) if sample.get("scores") is not None else {}
-    ).items():
+    scores = {} if sample.get("scores") is None else read_object(sample["scores"], "scores", location)
+    for name, score in scores.items():
         record = read_object(score, f"score {name!r:.60}", location)
         found = record.get("value")  # of a score with several named values each stands by itself
         parts = {f"{name}.{key}": part for key, part in found.items()} if isinstance(found, dict) else {str(name): found}
@@ -199,7 +198,7 @@ def _list_metrics(header: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
     scorers = results.get("scores")
     found = [one for one in scorers if isinstance(one, dict)] if isinstance(scorers, list) else []
     listed = [str(one.get("name")) for one in sorted(found, key=lambda one: not one.get("metrics"))]
-    return tuple(sorted(seen.metrics, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))
+    return order_metrics(sorted(seen.metrics), listed)
 
 
 read_inspect = Harness(FORM, _list_logs, _read_task)

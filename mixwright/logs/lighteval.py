@@ -11,7 +11,6 @@ Blind spot: details of versions before 0.10, and those that lighteval wrote as t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,8 @@ from mixwright.corpus.reading import RowLocation, read_parquet
 from mixwright.errors import InputError
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen
-from mixwright.logs.values import join_messages, read_name, read_object, read_part
+from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
+from mixwright.logs.values import join_messages, read_logprob, read_name, read_object, read_part
 
 FORM = "lighteval"
 RESULT_KEYS = frozenset({"config_general", "results"})
@@ -70,9 +69,8 @@ def _read_task(path: Path) -> ReadTask:
     if shots:
         settings["few-shot examples"] = shots["shots"]
     listed, lower_is_better = _find_directions(read_part(results, "config_tasks", full_name))
-    metrics = sorted(seen.metrics, key=lambda name: listed.index(name) if name in listed else len(listed))
-    sampled, unread = _is_sampled(general, seen), seen.unread_value_by_metric
-    logged = LoggedTask(tuple(metrics), settings, sampled, unread, lower_is_better)
+    metrics, sampled = order_metrics(seen.metrics, listed), _is_sampled(general, seen)
+    logged = LoggedTask(metrics, settings, sampled, seen.unread_value_by_metric, lower_is_better)
     return ReadTask(task, logged, answers, str(general.get("model_name") or ""), results_path)
 
 
@@ -124,17 +122,8 @@ def _read_details(path: Path) -> Iterator[tuple[dict[str, Any], RowLocation]]:
         yield {name.strip("_"): value for name, value in row.items()}, location
 
 
-def _read_struct(row: Mapping[str, Any], column: str, location: RowLocation) -> dict[str, Any]:
-    """A struct; lighteval writes texts instead where values of a column have no common type."""
-    value = row[column]
-    if isinstance(value, str):
-        remedy = "Evaluate again with a newer lighteval, or write JSONL with task, id and score."
-        raise location.error(f"the column {column} as a struct", f"the text {value[:30]!r}", remedy)
-    return read_object(value, column, location)
-
-
 def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _Seen) -> LoggedAnswer:
-    doc, response, metric = (_read_struct(row, name, location) for name in READ)
+    doc, response, metric = (read_object(row[name], name, location) for name in READ)
     scores = seen.read_scores(metric)
     texts, logprobs, choices = (
         _as_list(value) for value in (response.get("text"), response.get("logprobs"), doc.get("choices"))
@@ -165,10 +154,7 @@ def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _S
         reading = _first_text(response.get("text_post_processed"))
         readings = {name: reading for name in scores if reading is not None}
         return replace(answer, completion=_first_text(texts), readings=readings)
-    numbers = [value if isinstance(value, int | float) else float("nan") for value in logprobs]
-    if any(not value <= 1e-4 for value in numbers):  # NaN, too
-        got = json.dumps(list(logprobs), default=str)[:80]
-        raise location.error("log-probabilities of the options", got, "Log it again.")
+    numbers = [read_logprob(value, "logprobs", location) for value in logprobs]
     likeliest = options[max(range(len(numbers)), key=numbers.__getitem__)]
     gold_logprob = numbers[gold_place] if gold_place is not None else None
     return replace(answer, readings=dict.fromkeys(scores, likeliest), options=options, gold_logprob=gold_logprob)

@@ -11,10 +11,11 @@ Blind spot: what the chat template and the few-shot examples were is seen in the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,8 +23,8 @@ from typing import Any
 from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_log_rows, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen
-from mixwright.logs.values import read_name, read_object, read_part
+from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
+from mixwright.logs.values import read_logprob, read_name, read_object, read_part
 
 FORM = "lm-evaluation-harness"
 SAMPLE_KEYS = frozenset({"doc_id", "filtered_resps", "filter", "metrics"})
@@ -188,13 +189,10 @@ def _with_options(
 def _read_likelihood(pair: Any, location: RowLocation) -> float:
     """The log-probability of a pair with whether it is the likeliest text; numbers stand as texts in most logs."""
     value: Any = pair[0] if isinstance(pair, list) and pair else pair
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        number = float("nan")
-    if not number <= 1e-4:  # NaN, too
-        raise location.error("log-probabilities in filtered_resps", repr(value)[:60], "Log it again.")
-    return number
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            value = float(value)
+    return read_logprob(value, "filtered_resps", location)
 
 
 def _gold_option(target: str | None, options: Sequence[str]) -> str | None:
@@ -226,7 +224,8 @@ def _make_task(task: str, seen: _Seen, results: Mapping[str, Any]) -> LoggedTask
     sampled = seen.sampled.pop() if len(seen.sampled) == 1 else True if True in seen.sampled else None
     counts = read_part(results, "n-samples", task)
     counted = counts.get("effective") if isinstance(counts.get("effective"), int) else None
-    metrics = _in_order(seen.metrics, results, task)
+    listed = list(read_part(results, "results", task))
+    metrics = order_metrics(sorted(seen.metrics), listed)  # the order of lines decides nothing
     groups = frozenset(_list_groups(task, read_part(results, "group_subtasks")))
     return LoggedTask(metrics, settings, sampled, seen.unread_value_by_metric, frozenset(lower), groups, counted)
 
@@ -238,13 +237,6 @@ def _list_groups(task: str, members: Mapping[str, Any]) -> set[str]:
         size = len(found)
         found |= {group for group, own in members.items() if isinstance(own, list) and found & set(map(str, own))}
     return found - {task}
-
-
-def _in_order(metrics: Iterable[str], results: Mapping[str, Any], task: str) -> tuple[str, ...]:
-    """Metrics as the results file has them, and others by name: the order of lines decides nothing."""
-    listed = list(read_part(results, "results", task))
-    known = sorted(metrics)
-    return tuple(sorted(known, key=lambda name: (listed.index(name) if name in listed else len(listed), name)))
 
 
 read_lm_eval = Harness(FORM, _list_logs, _read_task, RESULT_KEYS, list_tasks)

@@ -44,10 +44,7 @@ def find_reader(source: str) -> Reader | None:
         InputError: a pipe, a socket or a device, a pointer of Git LFS, or a folder with logs of several harnesses.
     """
     path = Path(source)
-    try:
-        if not path.exists():
-            return None
-    except (OSError, ValueError):  # a name that no file can have
+    if not os.path.exists(source):  # noqa: PTH110 - false for a name that no file can have
         return None
     check_regular(path)
     refuse_pointer(path)

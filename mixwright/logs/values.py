@@ -13,7 +13,7 @@ from mixwright.corpus.reading import RowLocation
 
 LONGEST_NAME = 500
 """Characters of the name of a task, an item or a metric."""
-MAX_LEVEL = 2**53
+MAX_LEVEL, MAX_NATS = 2**53, 1e300
 REMEDY_ROW = "Correct that row or remove it."
 REMEDY_LOG = "Write the log again, or remove that row from it."
 
@@ -25,17 +25,12 @@ def read_object(value: Any, what: str, location: RowLocation) -> dict[str, Any]:
     return value
 
 
-def read_mapping(value: Any) -> dict[str, Any]:
-    """The object, or an empty one in the place of anything else: for what a log may leave out."""
-    return value if isinstance(value, dict) else {}
-
-
 def read_part(value: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     """The object under a key of an object, and under further keys in it; an empty one where anything else stands."""
     found: Any = value
     for key in keys:
-        found = read_mapping(found).get(key)
-    return read_mapping(found)
+        found = found.get(key) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def read_name(value: Any, key: str, location: RowLocation) -> str:
@@ -75,10 +70,9 @@ def read_number(value: Any, key: str, location: RowLocation) -> float:
 
 def read_logprob(value: Any, key: str, location: RowLocation) -> float:
     """A log-probability in nats, at most 0 up to rounding. Raises InputError for anything else."""
-    number = read_number(value, key, location)
-    if number > 1e-4:
-        raise location.error(f"a log-probability of at most 0 in {key}", f"{number:g}", REMEDY_ROW)
-    return min(number, 0.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value <= 1e-4:  # NaN, too
+        raise location.error(f"a log-probability of at most 0 in {key}", _shown(value), REMEDY_ROW)
+    return float(min(max(value, -MAX_NATS), 0.0))
 
 
 def read_score(value: Any) -> float | str | None:

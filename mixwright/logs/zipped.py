@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,6 @@ MAX_BYTES = 2**32
 """Bytes of all members together, unpacked."""
 LOCAL_HEADER_BYTES = 30
 REMEDY = "Download the log again."
-
-
-def has_member(path: Path, names: Collection[str]) -> bool:
-    """Whether a zip file has a member of one of these names; false where it cannot be read."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return any(name in names for name in archive.namelist())
-    except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError, struct.error):
-        return False
 
 
 def read_members(path: Path, wanted: Callable[[str], bool]) -> Iterator[tuple[str, dict[str, Any]]]:

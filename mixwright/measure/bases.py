@@ -51,7 +51,7 @@ class MeasureJob:
     shuffled: bool = False
     """Measure by the cells of shuffled levels."""
     part: tuple[int, int] | None = None
-    """Which of how many parts of the items `write_part` writes answers for."""
+    """Which of how many parts of the items is answered, and not measured; None measures all."""
 
 
 def seed_after(run_seed: int, seed: int) -> int:
@@ -78,7 +78,8 @@ def parts_folder(run: RunFolder, base: str) -> Path:
 
 
 def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
-    """Measure one base on the held-out items and write measure/<name>.parquet and its completions.
+    """Measure one base on the held-out items and write measure/<name>.parquet and its completions; of a part of the items
+    the answers alone.
 
     What it wrote stays until all bases are measured, see `drop_kept`: a stopped run measures them again from there.
     Returns the share of completions that were cut, and notes on answers that were not read.
@@ -86,12 +87,16 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     from mixwright.learner.vllm_engine import load_writing
     from mixwright.measure.kept_answers import KeepingLearner
 
-    run, config = RunFolder(job.run), job.config
+    run, config, parts = RunFolder(job.run), job.config, parts_folder(RunFolder(job.run), job.base)
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
     corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
-    answers_file, parts = run.path / ANSWERS_FOLDER / f"{name}.jsonl", sorted(parts_folder(run, job.base).glob("*.jsonl"))
+    answers_file = run.path / ANSWERS_FOLDER / f"{name}.jsonl" if job.part is None else parts / f"{job.part[0]}.jsonl"
     with load_writing(config, job.base) as base:
-        learner = KeepingLearner(base, answers_file, others=parts)
+        learner = KeepingLearner(base, answers_file, others=sorted(parts.glob("*.jsonl")))
+        if job.part is not None:
+            passes = Passes(learner, None, config.measure, corpus, config.seed + MEASURE_SEED, report_share)
+            passes.write(range(job.part[0], len(passes.items), job.part[1]))
+            return 0.0, []
         result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
         result.answers.write(run.answers(name))
         write_measurements(run.measurements(name), result.measurements)
@@ -102,24 +107,10 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
         return result.cut, notes + other_form_notes(learner, corpus, result, length, chosen=chosen)
 
 
-def write_part(job: MeasureJob) -> None:
-    """Write the answers to a part of the items, and keep them where `measure_base` finds them."""
-    from mixwright.learner.vllm_engine import load_writing
-    from mixwright.measure.kept_answers import KeepingLearner
-
-    assert job.part is not None
-    run, config, (number, parts) = RunFolder(job.run), job.config, job.part
-    folder, corpus = parts_folder(run, job.base), Corpus.load(run.corpus)
-    with load_writing(config, job.base) as base:
-        learner = KeepingLearner(base, folder / f"{number}.jsonl", others=sorted(folder.glob("*.jsonl")))
-        passes = Passes(learner, None, config.measure, corpus, config.seed + MEASURE_SEED, report_share)
-        passes.write(range(number, len(passes.items), parts))
-
-
 def part_jobs(jobs: Sequence[MeasureJob], parts: int) -> list[Job]:
     """The jobs that write the answers of so many parts of each model's items, before it is measured."""
     return [
-        Job(f"{job.name}, part {number} of {parts}", write_part, replace(job, part=(number, parts)))
+        Job(f"{job.name}, part {number} of {parts}", measure_base, replace(job, part=(number, parts)))
         for number in range(parts)
         for job in jobs
     ]

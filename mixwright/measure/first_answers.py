@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from mixwright.config import MeasureConfig
@@ -40,7 +39,7 @@ def read_first_answers(
         corpus: its held-out rows are answered, all of them where there are none; tasks with their proposed graders.
         config: how items are picked, and the room for completions.
         tasks_with_named_grader: tasks whose grader the user named, which are not looked at.
-        say: is told what it cost, and a line for each task.
+        say: is told what is written, and a line for each task.
 
     Raises:
         InputError: prompts leave no room, or nothing can be graded.
@@ -50,15 +49,10 @@ def read_first_answers(
     if not tasks_to_choose:
         return []
     items = _pick_items(learner, corpus.select(tasks=tasks_to_choose), replace(config, items=ITEMS_PER_TASK))
-    say(f"graders: {learner.name} writes {len(items):,} completions to choose graders by; this can take minutes")
-    began = monotonic()
+    count = f"{len(items):,} completions of {learner.name}, up to {ITEMS_PER_TASK} per task"
+    say(f"graders: chosen by {count}; writing them can take minutes")
     completions = learner.sample([i.prompt for i in items], count=1, temperature=0, seed=0, **completion_lengths(config))
     answers = [FirstAnswer(item, best.text, not best.finished) for item, (best,) in zip(items, completions, strict=True)]
-    tokens, seconds_spent = sum(len(best.token_ids) for (best,) in completions), monotonic() - began
-    say(
-        f"graders: chosen by {len(items):,} completions of {learner.name}, up to {ITEMS_PER_TASK} per task "
-        f"({tokens:,} tokens, {seconds_spent:.0f} s)"
-    )
     choices = choose_graders(corpus, tasks_to_choose, answers)
     for line in (line for choice in choices for line in choice.describe()):
         say(one_line(line))

@@ -69,9 +69,8 @@ def answer_items(
         for item_index, own in zip(written, learner.sample(prompts, **how), strict=True):
             completions[item_index] = own
     options_read = {} if options_read is None else options_read
-    options_read |= _read(
-        learner, items, {item_index: texts for item_index, texts in options.items() if item_index not in options_read}
-    )
+    if unread := {item_index: texts for item_index, texts in options.items() if item_index not in options_read}:
+        options_read |= _read(learner, items, unread)
     for item_index in options:
         choices = options_read[item_index]
         total_logprobs = [math.fsum(choice.logprobs) for choice in choices]
@@ -102,24 +101,17 @@ def _read(learner: Learner, items: Sequence[Example], options: Mapping[int, tupl
     requests = {
         item_index: ["options", learner.encode(items[item_index].prompt), tokens[item_index]] for item_index in options
     }
-    keeping = learner if isinstance(learner, KeepingLearner) else None
-    missing_indices = [item_index for item_index in options if keeping is None or not keeping.knows(requests[item_index])]
+    keeping = learner if isinstance(learner, KeepingLearner) else KeepingLearner(learner, None)
+    missing_indices = [item_index for item_index in options if not keeping.knows(requests[item_index])]
     missing_indices.sort(key=lambda item_index: len(requests[item_index][1]))
-    logprobs: dict[int, list[list[float]]] = {}
     for first in range(0, len(missing_indices), READ_BATCH_ITEMS):
         batch = missing_indices[first : first + READ_BATCH_ITEMS]
-        for row, read_logprobs in read_alternatives(
-            learner, [items[item_index].prompt for item_index in batch], [tokens[item_index] for item_index in batch]
-        ):
-            logprobs[batch[row]] = read_logprobs
-        if keeping is not None:
-            for item_index in batch:
-                keeping.remember(requests[item_index], lambda item_index=item_index: {"read": logprobs[item_index]})
+        prompts = [items[item_index].prompt for item_index in batch]
+        found = dict(read_alternatives(learner, prompts, [tokens[item_index] for item_index in batch]))
+        for row, item_index in enumerate(batch):
+            keeping.remember(requests[item_index], lambda row=row, found=found: {"read": found[row]})
     completions: dict[int, list[Completion]] = {}
     for item_index, texts in options.items():
-        option_logprobs = logprobs[item_index] if keeping is None else keeping.remember(requests[item_index], dict)["read"]
-        completions[item_index] = [
-            Completion(text, tuple(ids), tuple(values), True)
-            for text, ids, values in zip(texts, tokens[item_index], option_logprobs, strict=True)
-        ]
+        own = zip(texts, tokens[item_index], keeping.remember(requests[item_index], dict)["read"], strict=True)
+        completions[item_index] = [Completion(text, tuple(ids), tuple(values), True) for text, ids, values in own]
     return completions

@@ -318,15 +318,13 @@ def find_model(url: str) -> str:
     import openai
 
     remedy = "Name it: --served-model NAME."
-    try:
-        with make_client(url) as client:
+    with make_client(url) as client:
+        try:
             names = sorted(one.id for one in client.with_options(max_retries=1).models.list() if isinstance(one.id, str))
-    except openai.APIConnectionError as error:
-        raise _to_input_error(error, Asking(url, "", 1)) from None
-    except InputError:
-        raise
-    except Exception as error:  # some servers have no list
-        raise InputError(f"the list of models of {url}", heard(error) or "none", remedy) from None
+        except openai.APIConnectionError as error:
+            raise _to_input_error(error, Asking(url, "", 1)) from None
+        except Exception as error:  # some servers have no list
+            raise InputError(f"the list of models of {url}", heard(error) or "none", remedy) from None
     if len(names) != 1 or heard(names[0]) != names[0]:
         raise InputError(f"one model at {url}, with a printable name", heard(", ".join(names)) or "none", remedy)
     return names[0]

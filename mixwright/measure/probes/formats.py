@@ -85,22 +85,18 @@ def measure_formats(
         if gold_form not in reported_forms and 2 * times >= gold.total():
             reported_forms.append(gold_form)
     for form in [*reported_forms, OTHER_FORMS] if len(ranked) > top else reported_forms:
-        has_form = ~np.isin(forms, reported_forms) if form == OTHER_FORMS else forms == form
+        is_rest = form == OTHER_FORMS
+        has_form = ~np.isin(forms, reported_forms) if is_rest else forms == form
+        expected = sum(n for one, n in gold.items() if (one not in reported_forms if is_rest else one == form))
         share = clustered_share(has_form.mean(1), has_form.shape[1])
-        expected = sum(
-            n
-            for other_gold_form, n in gold.items()
-            if (other_gold_form not in reported_forms if form == OTHER_FORMS else other_gold_form == form)
-        )
         measurements.append(_make_row(task, FORM_SHARE_NAME_PREFIX + form, share, expected / gold.total(), "gold answers"))
         if has_form.any():
             right = float(correct[has_form].mean())
             items = int(has_form.any(1).sum())  # items are the unit: samples of one are not independent
             low, high = wilson(right * items, items)
-            accuracy, estimate = Interval(right, float(low), float(high), n=int(has_form.sum())), float(correct.mean())
-            measurements.append(
-                _make_row(task, FORM_ACCURACY_NAME_PREFIX + form, accuracy, estimate, "accuracy over all forms")
-            )
+            accuracy, null = Interval(right, float(low), float(high), n=int(has_form.sum())), float(correct.mean())
+            name = FORM_ACCURACY_NAME_PREFIX + form
+            measurements.append(_make_row(task, name, accuracy, null, "accuracy over all forms"))
     return measurements
 
 
