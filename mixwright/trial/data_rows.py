@@ -115,7 +115,9 @@ def read_data(path: Path, corpus: Corpus) -> DataTable:
     files: dict[Rows, Path] = {"mined": path}
     for kind in BESIDE:
         files[kind] = table_beside(path, kind)
-    rows_by_kind = {kind: _read_rows(file, corpus) for kind, file in files.items() if file.is_file()}
+    rows_by_kind: dict[Rows, WeightedRows] = {
+        kind: _read_rows(file, corpus) for kind, file in files.items() if file.is_file()
+    }
     return DataTable(path, "prompt" in pq.read_schema(path).names, rows_by_kind)
 
 
