@@ -24,8 +24,8 @@ from mixwright.mine.job import (
     is_mined,
     mined_from_digest,
 )
-from mixwright.mine.stage import MIN_TASK_ROWS, Mining, find_fading_tasks, mine, summary_of, with_min_rows, write_mined
-from mixwright.records import Example, Measurement, MinedRow, MiningResult
+from mixwright.mine.stage import MIN_TASK_ROWS, Mining, mine, summary_of, with_min_rows, write_mined
+from mixwright.records import Example, MinedRow, MiningResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
 from mixwright_extras.scan.table import Scan
@@ -113,28 +113,13 @@ def test_a_task_keeps_its_least_rows_and_changed_shares_are_said(corpus: Corpus,
     assert sum("training rows." in note for note in found.mined.notes) == 2
 
 
-def test_a_task_whose_gain_fades_is_never_pruned() -> None:
-    measured = [
-        Measurement("retention", "rare", "retained@40", 0.5, 0.3, 0.7, 20, "share of the gain"),
-        Measurement("retention", "common", "retained@40", 0.9, 0.8, 1.0, 20, "share of the gain"),
-        Measurement("competence", "other", "greedy", 0.1, 0.0, 0.2, 20, "share"),
-    ]
-    assert find_fading_tasks(measured) == {"rare"}
-    tasks = {f"r{n}": "rare" for n in range(30)} | {f"c{n}": "common" for n in range(30)}
-    kept = with_min_rows(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, {"rare"})
-    assert sum(tasks[row.id] == "rare" for row in kept.rows) == 30
-    assert [row.id for row in kept.rows if tasks[row.id] == "common"] == ["c3"]
-    alone = with_min_rows(MiningResult("m", (MinedRow("c3", 1.0, "x"),)), tasks, set())
-    assert not any(tasks[row.id] == "rare" for row in alone.rows)
-
-
 @pytest.mark.parametrize(("count", "keep"), [(60, 0.05), (250, 0.1)])
 def test_no_more_rows_are_kept_than_the_share_that_was_asked_for(count: int, keep: float) -> None:
     tasks = {f"i{n}": ("many" if n % 5 else "few") for n in range(count)}
     asked = count_to_keep(count, keep)
     many = [name for name, task in tasks.items() if task == "many"]
     chosen = tuple(MinedRow(name, 1.0, "x") for name in (*many[: asked - 1], "i0"))
-    kept = with_min_rows(MiningResult("m", chosen), tasks, set())
+    kept = with_min_rows(MiningResult("m", chosen), tasks)
     assert len({row.id for row in kept.rows}) == len(kept.rows) == asked
     assert sum(tasks[row.id] == "few" for row in kept.rows) == max(asked // 5, 1)
 

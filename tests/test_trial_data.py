@@ -25,7 +25,7 @@ from mixwright.run.folder import RunFolder, read_json, write_plan
 from mixwright.run.workers import Job, Workers
 from mixwright.trial.arm_roles import assign_roles, choose_arms
 from mixwright.trial.data_rows import choose_rows, data_notes, data_path, read_data, repeat_to_fill, restrict_plan
-from mixwright.trial.selection import RECOMMENDING_ADVICE, format_selection
+from mixwright.trial.selection import format_selection
 from mixwright.trial.stage import checked_plan, checked_trial
 from mixwright.verbs import run as running
 
@@ -113,7 +113,6 @@ def test_the_plan_keeps_its_weights_over_the_tasks_that_have_rows(tmp_path: Path
     assert restrict_plan(plan, choose_rows("mined", corpus, data, 0).cells()).stages[0].weights == {"a": 1.0}
     notes = " ".join(data_notes(data, corpus, plan))
     assert "a 2 of 30, b 0 of 10" in notes
-    assert "a +25.0, b -25.0" in notes
     assert "No rows of b " in notes
 
 
@@ -309,7 +308,7 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunFolder, TrialRes
 def test_rows_with_right_labels_beat_as_many_random_ones_and_all(tried: tuple[RunFolder, TrialResult, TrialResult]) -> None:
     _, result, _ = tried
     assert result.selection is not None
-    assert result.selection.advice in RECOMMENDING_ADVICE
+    assert result.selection.advice in ("train on it", "fewer rows do")
     assert result.selection.beats_random
     assert [(judged.arm, judged.word, judged.proof) for judged in result.judgements] == [
         ("mined", "helps", "beats its nulls")

@@ -20,7 +20,7 @@ from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
 from mixwright.records import to_data
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_measurements, write_json
+from mixwright.run.folder import RunFolder, write_json
 from mixwright.run.workers import Job, Workers
 
 if TYPE_CHECKING:
@@ -175,9 +175,7 @@ def mine_in_worker(job: MineJob) -> None:
 
     run, config = RunFolder(job.run), job.config
     corpus, miner = Corpus.load(run.corpus), make_miner(job.miner, job.options)
-    before = run.measurements("before")
-    measured = read_measurements(before) if before.is_file() else []
     rows = miner.read_rows(corpus, run, job.base)
     with load_writing(config, job.base) if miner.NEEDS_MODEL else contextlib.nullcontext() as learner:
-        mining = mine(miner, job.miner, corpus, rows, learner, measured=measured, seed=config.seed)
+        mining = mine(miner, job.miner, corpus, rows, learner, seed=config.seed)
     write_mined(mining, table_file(run, job.miner).parent, mined_from_digest(rows, job.options, config.seed))

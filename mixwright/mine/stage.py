@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import pyarrow as pa
 from mixwright import catalog
 from mixwright.corpus.identity import build_table
 from mixwright.errors import InputError
-from mixwright.records import Example, Measurement, MinedRow, MiningResult, MiningSummary, TaskRows
+from mixwright.records import Example, MinedRow, MiningResult, MiningSummary, TaskRows
 from mixwright.run.folder import read_json, write_json, write_table
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ NOTED_SHIFT_SHARE = 0.02
 """Change of a task's share that is never silent."""
 MIN_TASK_ROWS = 20
 """Rows that a task keeps at least, as far as its share of the rows that are kept goes."""
-FADING_SHARE = 0.5
-"""Share of a gain that is left after other tasks were trained, under which a task's rows are not pruned at all."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,6 @@ def mine(
     rows: TrainRows,
     learner: Learner | None,
     *,
-    measured: Sequence[Measurement] = (),
     seed: int = 0,
 ) -> Mining:
     """Run a miner, put back rows of tasks that it would prune below what is safe, and count.
@@ -79,7 +76,6 @@ def mine(
         corpus: its training rows may be chosen; held-out rows are refused.
         rows: those that may be chosen, with their columns.
         learner: for miners that read the model.
-        measured: of the starting model; those of the probe `retention` say which tasks forget.
         seed: of the run.
 
     Raises:
@@ -94,7 +90,7 @@ def mine(
         raise InputError("training rows of this corpus from the miner", f"{unknown_ids[0]!r}", "Correct the miner.")
     counts = Counter(task_by_id.values())
     if mined.rows:
-        mined = with_min_rows(mined, task_by_id, find_fading_tasks(measured))
+        mined = with_min_rows(mined, task_by_id)
     mined_counts = (
         Counter(task_by_id[row.id] for row in mined.rows) if mined.rows else Counter(row.task for row in mined.new_rows)
     )
@@ -108,23 +104,16 @@ def mine(
     return replace(mining, mined=replace(mined, miner=name, notes=(*mined.notes, *notes)))
 
 
-def find_fading_tasks(measured: Sequence[Measurement]) -> set[str]:
-    """Tasks whose gain fades to less than `FADING_SHARE` in the probe `retention`: they are never pruned."""
-    retention_rows = [row for row in measured if row.probe == "retention" and row.name.startswith("retained@")]
-    return {row.task for row in retention_rows if row.low < FADING_SHARE}
-
-
-def with_min_rows(mined: MiningResult, tasks: Mapping[str, str], complete_tasks: Collection[str]) -> MiningResult:
+def with_min_rows(mined: MiningResult, tasks: Mapping[str, str]) -> MiningResult:
     """What was mined, with rows put back where a task has too few, first of the corpus first.
 
     What is put back takes the place of rows chosen last from tasks that have more than enough, so that as many rows are kept
-    as were chosen; rows of tasks that keep all are added.
+    as were chosen. A task of which any were chosen keeps `MIN_TASK_ROWS`, but no larger share of its rows than is kept of
+    all rows.
 
     Args:
         mined: chosen rows.
         tasks: task of each training row.
-        complete_tasks: tasks that keep all of their rows. Others of which any were chosen keep `MIN_TASK_ROWS`, but no
-            larger share of their rows than is kept of all rows.
     """
     chosen_counts, kept_ids = Counter(tasks[row.id] for row in mined.rows), {row.id for row in mined.rows}
     ids_by_task: dict[str, list[str]] = {}
@@ -134,21 +123,16 @@ def with_min_rows(mined: MiningResult, tasks: Mapping[str, str], complete_tasks:
     for task, task_ids in ids_by_task.items():
         count = len(task_ids)
         share = count * len(mined.rows) // len(tasks)
-        min_rows[task] = count if task in complete_tasks else min(MIN_TASK_ROWS, share) if chosen_counts[task] else 0
-        if ids_put_back := [name for name in task_ids if name not in kept_ids][
-            : max(min_rows[task] - chosen_counts[task], 0)
-        ]:
-            why = (
-                "its gain fades while other tasks are trained"
-                if task in complete_tasks
-                else "the task would have too few rows"
-            )
+        min_rows[task] = min(MIN_TASK_ROWS, share) if chosen_counts[task] else 0
+        missing = max(min_rows[task] - chosen_counts[task], 0)
+        if ids_put_back := [name for name in task_ids if name not in kept_ids][:missing]:
+            why = "the task would have too few rows"
             rows_put_back += [MinedRow(name, 1.0, f"put back: {why}") for name in ids_put_back]
             notes.append(
                 f"Task {task} would have kept {chosen_counts[task]} of {count} rows; {len(ids_put_back)} were put back: "
                 f"{why}."
             )
-            to_replace += 0 if task in complete_tasks else len(ids_put_back)
+            to_replace += len(ids_put_back)
     rows = list[MinedRow]()
     for row in reversed(mined.rows):
         if to_replace and chosen_counts[tasks[row.id]] > min_rows[tasks[row.id]]:

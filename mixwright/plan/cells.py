@@ -13,11 +13,6 @@ SUCCESS_MEASUREMENT = "pass@1"
 """The measurement that states are about."""
 
 
-def success_rows(competence: Sequence[Measurement]) -> dict[tuple[str, float | None], Measurement]:
-    """(task, level) -> its pass@1 row; per-example rows are left out."""
-    return {(row.task, row.level): row for row in competence if row.name == SUCCESS_MEASUREMENT}
-
-
 def attainable_gain(cell: CellAssessment) -> float:
     """Return k(1 - k) of a reachable or unknown cell's kappa, 0..0.25, times the share of variance within a prompt.
 
@@ -32,14 +27,6 @@ def attainable_gain(cell: CellAssessment) -> float:
     return gain if cell.learnability is None or spread <= 0 else gain * min(cell.learnability / spread, 1.0)
 
 
-def cells_by_task(cells: Sequence[CellAssessment]) -> dict[str, list[CellAssessment]]:
-    """Group cells by task, tasks in the order in which they first come."""
-    found: dict[str, list[CellAssessment]] = {}
-    for cell in cells:
-        found.setdefault(cell.task, []).append(cell)
-    return found
-
-
 def assess_cells(
     cells: Sequence[Cell], competence: Sequence[Measurement], band: tuple[float, float]
 ) -> tuple[CellAssessment, ...]:
@@ -51,7 +38,7 @@ def assess_cells(
     Raises:
         InputError: a task of the data was not measured.
     """
-    measured_tasks = {task for task, _ in success_rows(competence)}
+    measured_tasks = {row.task for row in competence if row.name == SUCCESS_MEASUREMENT}
     row_by_name = {(row.name, row.task, row.level): row for row in competence}
     assessments = []
     for cell in sorted(cells, key=lambda cell: cell.key):

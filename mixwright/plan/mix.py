@@ -76,6 +76,12 @@ class Mix:
         """How often `order` is passed through in the plan's steps, rounded up."""
         return -(-self.steps * self.batch // len(self.order))
 
+    @property
+    def rollout_settings(self) -> dict[str, int]:
+        """Group and room of GRPO, as TRL and Axolotl name them; without what nobody said."""
+        sizes = {"num_generations": self.num_generations, "max_completion_length": self.max_completion_tokens}
+        return {name: size for name, size in sizes.items() if size is not None}
+
     @cached_property
     def chat(self) -> bool:
         """Whether the rows are messages, which go through a chat template, or plain text, which does not.

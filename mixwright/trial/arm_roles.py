@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mixwright import catalog
 from mixwright.config import RunConfig, TrialConfig
 from mixwright.errors import InputError
-from mixwright.trial.data_rows import RULE_TABLE_SUFFIX, data_path, table_beside
+from mixwright.trial.data_rows import data_path, table_beside
 
 if TYPE_CHECKING:
     from mixwright.contracts import Branch, Role
@@ -64,7 +64,7 @@ def choose_arms(config: RunConfig, run: RunFolder | None = None, relative_to: Pa
     has_simple_rule = (
         table_name is not None
         and run is not None
-        and table_beside(data_path(table_name, run, relative_to), RULE_TABLE_SUFFIX) is not None
+        and table_beside(data_path(table_name, run, relative_to), SIMPLE_RULE_ARM).is_file()
     )
     return assign_roles(config.trial, has_simple_rule=has_simple_rule)
 

@@ -107,16 +107,14 @@ def branch_digest(
 
 def base_digest(base: str) -> str:
     """Return the SHA-256 over the weight and settings files of a checkpoint folder; of the name for one from the hub."""
-    digest = hashlib.sha256()
     folder = Path(base)
     if not folder.is_dir():
-        digest.update(base.encode())
-    for path in sorted(folder.glob("*")) if folder.is_dir() else []:
+        return hashlib.sha256(base.encode()).hexdigest()
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*")):
         if path.suffix in (".safetensors", ".json"):
-            digest.update(path.name.encode())
             with path.open("rb") as file:
-                while block := file.read(1 << 20):
-                    digest.update(block)
+                digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
 

@@ -32,9 +32,8 @@ if TYPE_CHECKING:
 
 DATA_ROWS_SEED = 4_000_037
 """Added to the run's seed and the trial seed: random rows and resampled ones are drawn by it."""
-NOTED_SHIFT_SHARE = 0.02
-"""Change of a task's share that is worth a note."""
-NULL_TABLE_SUFFIX, RULE_TABLE_SUFFIX = ".random_like.parquet", ".simple_rule.parquet"
+BESIDE: tuple[Rows, ...] = ("random_like", "simple_rule")
+"""Tables that a miner may leave next to its own."""
 
 
 @dataclass(frozen=True)
@@ -106,21 +105,18 @@ def data_path(table_name: str, run: RunFolder, base: Path = Path()) -> Path:
     raise InputError("a table of mined rows", "nothing", remedy, file=paths[0])
 
 
-def table_beside(path: Path, suffix: str) -> Path | None:
-    """Return another table of the same miner; None where it left none."""
-    file = path.with_name(path.stem + suffix)
-    return file if file.is_file() else None
+def table_beside(path: Path, kind: str) -> Path:
+    """Return where the miner of a table leaves another one, if it does."""
+    return path.with_name(f"{path.stem}.{kind}.parquet")
 
 
 def read_data(path: Path, corpus: Corpus) -> DataTable:
     """Read the table and those next to it. Raises InputError for rows that are not to be trained on in this corpus."""
-    files: dict[Rows, Path | None] = {
-        "mined": path,
-        "random_like": table_beside(path, NULL_TABLE_SUFFIX),
-        "simple_rule": table_beside(path, RULE_TABLE_SUFFIX),
-    }
+    files: dict[Rows, Path] = {"mined": path}
+    for kind in BESIDE:
+        files[kind] = table_beside(path, kind)
     rows_by_kind: dict[Rows, WeightedRows] = {
-        kind: _read_rows(file, corpus) for kind, file in files.items() if file is not None
+        kind: _read_rows(file, corpus) for kind, file in files.items() if file.is_file()
     }
     return DataTable(path, "prompt" in pq.read_schema(path).names, rows_by_kind)
 
@@ -191,13 +187,6 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
         f"Trial of rows: {data.path.name}, {data.size:,} {kind} ({by_task}). Plan, steps and batch are the same in every "
         "trained arm, so tasks keep the plan's weights and only the rows within them change."
     ]
-    share_changes = {task: mined_counts[task] / data.size - count / rows for task, count in sorted(corpus_counts.items())}
-    shifts = [f"{task} {100 * change:+.1f}" for task, change in share_changes.items() if abs(change) > NOTED_SHIFT_SHARE]
-    if shifts:
-        notes.append(
-            f"Tasks have other shares of these rows than of the corpus, in points: {', '.join(shifts)}. The plan's "
-            "weights stay the same."
-        )
     lost_tasks = [task for task, weight in plan.stages[0].weights.items() if weight and not mined_counts[task]]
     if lost_tasks:
         weight_goes = "its weight goes" if len(lost_tasks) == 1 else "their weights go"

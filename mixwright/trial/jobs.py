@@ -76,8 +76,7 @@ class Trial:
 
     def arm_jobs(self, arms: Sequence[str]) -> list[BranchJob]:
         """Return one job per arm and seed, seeds outermost: an interrupted trial has whole pairs."""
-        branches = {arm: make_branch(arm, self.plan, self.corpus) for arm in arms}
-        return self._make_jobs(branches)
+        return self._make_jobs({arm: make_branch(arm, self.plan, self.corpus) for arm in arms})
 
     def null_jobs(self, nulls: Sequence[str], lever: str) -> list[BranchJob]:
         """Return the jobs of a lever's nulls, made from its own plan."""
@@ -130,25 +129,21 @@ class Trial:
 
     def _make_jobs(self, branches: Mapping[str, Branch]) -> list[BranchJob]:
         """Return the jobs of each arm and how it trains, on every seed."""
-        corpus_digest, base_digests = self.corpus.digest(), [base_digest(base) for base in self.bases]
-        tables = {arm: self.data if branch.rows != "all" else None for arm, branch in branches.items()}
-        data_digests = {
-            arm: "" if table is None else table.digest_of_rows(branches[arm].rows) for arm, table in tables.items()
-        }
+        corpus_digest, base_digests = self.corpus.digest(), {base: base_digest(base) for base in self.bases}
         jobs = []
         for seed in range(self.config.trial.seeds):
-            base_index = seed % len(self.bases)
+            base = self.bases[seed % len(self.bases)]
             for arm, branch in branches.items():
+                table = self.data if branch.rows != "all" else None
                 digest = branch_digest(
                     branch,
                     self.config,
                     corpus=corpus_digest,
-                    digest_of_base=base_digests[base_index],
+                    digest_of_base=base_digests[base],
                     arm=arm,
                     seed=seed,
-                    digest_of_data=data_digests[arm],
+                    digest_of_data="" if table is None else table.digest_of_rows(branch.rows),
                 )
-                table, base = tables[arm], self.bases[base_index]
                 data = "" if table is None else str(table.path)
                 jobs.append(BranchJob(str(self.run.path), arm, branch, seed, base, self.config, digest, data))
         return jobs

@@ -11,9 +11,6 @@ from mixwright.records import Interval, Selection, SelectionAdvice, TrialResult
 from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, SIMPLE_RULE_ARM, UNTRAINED_ARM
 from mixwright.trial.effects import RETENTION_OUTCOME, Contrast
 
-RECOMMENDING_ADVICE: tuple[SelectionAdvice, ...] = ("train on it", "fewer rows do")
-"""Advice that recommends mined rows."""
-
 
 @dataclass(frozen=True, slots=True)
 class MinedTable:

@@ -2,8 +2,8 @@
 
 On a copy of the model, against a copy without the burst: what the burst gained (nats per token), the share of the gain that
 is left after n steps on other tasks, and the half-life of the gain in steps. Also the held-out loss of every task, and how
-much the burst raised that of common ones. Mining keeps all rows of a task whose gain fades. Not among the default probes:
-it trains. In a run it is made wherever `measure.probes` is read: before, and after each branch of a trial.
+much the burst raised that of common ones. Not among the default probes: it trains.
+In a run it is made wherever `measure.probes` is read: before, and after each branch of a trial.
 
 Source: rare-task retention of 2605.29548; burst with a fresh optimiser and control are ours, from first runs in which bursts
     of 5 steps, or with the run's own optimiser, gained nothing that could be kept.

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 MIN_TRUSTED_ROWS = 8
 """Below which half of them teach nothing."""
-TRAINED_ROW_COST = 3.0
-"""What a row that is trained on costs, in rows that are read."""
+TRAINING_TIME_SHARE = 0.5
+"""Of the time of a training and the reading after it, about, for the progress line."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -122,32 +122,19 @@ class Trusted(Miner):
     ) -> NDArray[np.float64]:
         """Of the other rows, shape (others,); rows are places in the corpus."""
         from mixwright.measure.row_losses import RowLosses
-        from mixwright.mine.short_trainings import Losses, draw_batches, read_losses, train_on
+        from mixwright.mine.short_trainings import draw_batches, read_losses, train_on
 
         losses, order = RowLosses(learner, corpus), rng.permutation(trusted)
         halves = (order[::2], order[1::2])
         right_scores, scores = [], []
-        work = len(trusted) + 2 * len(others) + 2 * TRAINED_ROW_COST * self.steps * self.batch
-        done = 0.0
-
-        def report(measure: Losses, row_cost: float) -> Losses:
-            def measure_and_report(model: Any, rows: NDArray[np.int64]) -> Any:
-                nonlocal done
-                done += row_cost * len(rows)
-                report_share(done / work)
-                return measure(model, rows)
-
-            return measure_and_report
-
-        for own, other_half in (halves, halves[::-1]):
+        for number, (own, other_half) in enumerate((halves, halves[::-1])):
             model = copy_with_adapter(learner.model, self.rank, int(rng.integers(2**31)))
             batches = draw_batches(own, self.steps, self.batch, rng)
-            train_on(model, report(losses, TRAINED_ROW_COST), batches, self.learning_rate)
-            right, pool = (
-                read_losses(model, report(losses.largest, 1.0), part, self.batch) for part in (other_half, others)
-            )
-            right_scores.append(right)
-            scores.append(pool)
+            train_on(model, losses, batches, self.learning_rate)
+            report_share(number / 2 + TRAINING_TIME_SHARE / 2)
+            right_scores.append(read_losses(model, losses.largest, other_half, self.batch))
+            scores.append(read_losses(model, losses.largest, others, self.batch))
+            report_share((number + 1) / 2)
         return cross_conformal(right_scores, scores)
 
 

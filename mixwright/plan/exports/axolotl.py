@@ -67,8 +67,7 @@ class Axolotl(Export):
         settings: dict[str, Any] = {} if mix.objective == "sft" else {"rl": mix.objective}
         if mix.objective == "grpo":
             notes.append("For GRPO, name your reward functions under trl.reward_funcs; they get the column answer.")
-            rollout_settings = {"num_generations": mix.num_generations, "max_completion_length": mix.max_completion_tokens}
-            settings["trl"] = {name: size for name, size in rollout_settings.items() if size is not None}
+            settings["trl"] = mix.rollout_settings
         if mix.chat:
             settings["chat_template"] = "tokenizer_default"
         settings |= {

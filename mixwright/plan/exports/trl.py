@@ -83,11 +83,12 @@ class Trl(Export):
         ]
         settings: dict[str, Any] = {"datasets": sections, "max_steps": mix.steps}
         settings |= {"per_device_train_batch_size": mix.num_generations or 1, "gradient_accumulation_steps": mix.batch}
-        rollout_settings = {"num_generations": mix.num_generations, "max_completion_length": mix.max_completion_tokens}
-        settings |= {name: size for name, size in rollout_settings.items() if size is not None}
+        settings |= mix.rollout_settings
         write_settings(folder / "mixture.yaml", [*mix.notes, *notes], settings)
-        part_settings = ({"task": part.task, "level": part.level, "probability": part.share} for part in mix.parts)
-        sources = [{"file": _source_file(part.name)} | row for part, row in zip(mix.parts, part_settings, strict=True)]
+        sources = [
+            {"file": _source_file(part.name), "task": part.task, "level": part.level, "probability": part.share}
+            for part in mix.parts
+        ]
         write_json(folder / "interleave.json", {"sources": sources, "stopping_strategy": STOPPING_STRATEGY})
         write_text(folder / "interleave.py", SCRIPT)
         instruction = f"Add {folder / 'mixture.yaml'} to the YAML of a `trl` script, or import interleave.py."

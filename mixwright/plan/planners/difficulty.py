@@ -21,7 +21,7 @@ from mixwright.contracts import Planner
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES
 from mixwright.plan.baseline import as_shares, task_counts
-from mixwright.plan.cells import assess_cells, attainable_gain, cells_by_task, reason_of
+from mixwright.plan.cells import assess_cells, attainable_gain, reason_of
 from mixwright.records import Cell, CellAssessment, Measurement, Plan, Stage, TrainingSetup
 
 LEVER_REASONS = {
@@ -85,9 +85,8 @@ class Difficulty(Planner):
             else (),  # no penalty on losses that fall by moving
             monitors={"grpo": ("canary",), "sft": (), "dpo": ("displacement",)}[training.objective],
         )
-        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()} | {
-            "stages.0.steps": "from the settings"
-        }
+        why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()}
+        why["stages.0.steps"] = "from the settings"
         why["stages.0.band"] = "range of success in which the rewards of a group differ most often; set in plan.options"
         chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
         why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in chosen_levers}
@@ -97,7 +96,7 @@ class Difficulty(Planner):
     def _weights(self, cells: Sequence[CellAssessment], counts: dict[str, int]) -> tuple[dict[str, float], dict[str, str]]:
         """Share and reason per task."""
         floor = min(self.floor, 0.2 / len(counts))
-        by_task = cells_by_task(cells)
+        by_task = {task: [cell for cell in cells if cell.task == task] for task in counts}
         worth_by_task = {task: _task_worth(by_task[task]) for task in counts}
         mastered = {
             task for task in counts if not worth_by_task[task][0] and any(cell.state == "mastered" for cell in by_task[task])
