@@ -348,8 +348,7 @@ class RunSteering(Checkpointable):
     def write(self) -> None:
         """Draws and proof as they stand now."""
         if self.files.writes:
-            self.files.write_draws(self.draws.columns(self.pool))
-            self.files.write_proof(self.proof())
+            self.files.replace(self.draws.columns(self.pool), self.proof())
 
     def proof(self) -> dict[str, Any]:
         """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
