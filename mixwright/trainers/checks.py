@@ -47,7 +47,7 @@ def refuse_settings(args: Any, objective: str) -> None:
     one_by_one = "Rows are drawn one by one. To pack them, train with TRL on an export of the plan (--export trl)."
     by_plan, as_laid_out = (
         "Under steering the plan decides the order of rows.",
-        "The processes need the batches as TRL makes them.",
+        "The processes need the batches as TRL lays them out.",
     )
     alone = "Every process must sample by itself, so that all sample the same rows."
     is_ordered = objective != "grpo" and strategy not in ("random", "sequential")
