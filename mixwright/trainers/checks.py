@@ -45,10 +45,8 @@ def refuse_settings(args: Any, objective: str) -> None:
     dataloader, dataset_settings = args.accelerator_config, getattr(args, "dataset_kwargs", None) or {}
     strategy, is_sft = getattr(args, "train_sampling_strategy", "random"), objective == "sft"
     one_by_one = "Rows are drawn one by one. To pack them, train with TRL on an export of the plan (--export trl)."
-    by_plan, as_laid_out = (
-        "Under steering the plan decides the order of rows.",
-        "The processes need the batches as TRL lays them out.",
-    )
+    by_plan = "Under steering the plan decides the order of rows."
+    as_laid_out = "The processes need the batches as TRL lays them out."
     alone = "Every process must sample by itself, so that all sample the same rows."
     is_ordered = objective != "grpo" and strategy not in ("random", "sequential")
     skips = dataset_settings.get("skip_prepare_dataset") and "skip_prepare_dataset"
