@@ -100,14 +100,14 @@ POINTS: dict[str, Callable[[], None]] = {
         resume, "write_text", lambda path, text: f"checkpoint-{INTERRUPTED_STEP}/" in str(path)
     ),
     "inside a line": lambda: die_before(files.SteeringFiles, "append", write_half_a_line),
-    "after the last save": lambda: die_before(files.SteeringFiles, "write_proof", ended),
+    "after the last save": lambda: die_before(files.SteeringFiles, "replace", ended),
 }
 
 
 FIVE = ("inside our state", "inside TRL's files", "before our move", "inside a line", "after the last save")
 
 
-def ended(files: Any, proof: Any) -> bool:
+def ended(files: Any, draws: Any, proof: Any) -> bool:
     """Whether the last checkpoint stands."""
     return (files.folder.parent / f"checkpoint-{STEPS}" / "steering.json").exists()
 

@@ -78,7 +78,7 @@ def test_a_range_that_was_asked_for_never_moves_and_counts_what_lies_outside() -
     groups = batch(-1.0, 2.0)
     told = [scale.read_batch(step, groups) for step in range(9)]
     assert all(given(found) == [(0.0, 1.0)] for found, _ in told)
-    assert [step for step, (_, lines) in enumerate(told) if lines] == [0, 1, 3, 7], "the 1st, 2nd, 4th, 8th batch with some"
+    assert [step for step, (_, lines) in enumerate(told) if lines] == [0], "once"
     assert (scale.low, scale.high, scale.outside) == (-1.0, 1.0, 9)
 
 

@@ -142,7 +142,8 @@ SUPPORTED: dict[str, dict[str, Any]] = {
     "mixture-of-experts": {"model": lambda folder: experts(), "settings": {"router_aux_loss_coef": 0.01}},
 }
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "packing": ({"settings": {"packing": True}}, "Rows are drawn one by one"),
+    "packing": ({"settings": {"packing": True, "packing_strategy": "wrapped"}}, "Rows are drawn one by one"),
+    "packing-whole-rows": ({"settings": {"packing": True}}, "Rows are drawn one by one"),
     "padding-free": ({"settings": {"padding_free": True, "max_length": None}}, "Rows are drawn one by one"),
     "group-by-length": ({"settings": {"train_sampling_strategy": "group_by_length"}}, "order of rows"),
     "skip-prepare": ({"settings": {"dataset_kwargs": {"skip_prepare_dataset": True}}}, "got skip_prepare_dataset"),

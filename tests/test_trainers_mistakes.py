@@ -80,7 +80,6 @@ def test_training_again_takes_nothing_that_was_drawn_ahead_for_its_own(tmp_path:
             batch in (1, 4) and draw["example"] == own[0]["example"] for draw in own
         ]
     assert [draw["example"] for draw in table] == [ids[row] for row in trainer.steered.draws.rows]
-    assert trainer.steered.proof()["largest_lag"] <= before - 6 + 2
 
 
 def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ def select_canaries(plan: Plan, stage: Stage, pool: Pool, rng: np.random.Generat
         pool: the pool.
         rng: where the choice comes from.
     """
-    if stage.objective != "grpo":
-        return (), "rows are held back and answered in GRPO alone; GateCallback looks at held-out items in any trainer"
     if not (stage.gates or stage.controllers or stage.monitors):
         return (), "no gate, controller or monitor of the stage uses them"
+    if stage.objective != "grpo":
+        return (), "rows are held back and answered in GRPO alone; GateCallback looks at held-out items in any trainer"
     count, states = stage.engine.canaries, {cell.key: cell.state for cell in plan.cells}
     measured_cells = {cell.key for cell in plan.cells if cell.success is not None}
     in_unmeasured_cells = count is not None or "canary" in stage.monitors

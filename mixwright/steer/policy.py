@@ -100,7 +100,6 @@ class Policy(Checkpointable):
         "batch_lr_factor",
         "alarms_lr_factor",
         "tightenings",
-        "is_alarmed",
         "sent_lr_factor",
         "last_change_step",
         "had_canaries",
@@ -122,8 +121,6 @@ class Policy(Checkpointable):
         """Factor because of alarms, where there is no beta to double."""
         self.tightenings = 0
         """How often beta is doubled, or the learning rate halved, because of alarms."""
-        self.is_alarmed = False
-        """Whether the last inspection that tells had an alarm."""
         self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
         self.last_change_step = 0
@@ -158,8 +155,8 @@ class Policy(Checkpointable):
         self._note(step, "skip_step", None, "step", reason)
         return reason, Action("skip_step", "step", None, reason)
 
-    def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> tuple[float, str, Action | None]:
-        """React to one inspection.
+    def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> tuple[float, str]:
+        """React to one inspection by tightening once, or by undoing one tightening.
 
         Args:
             alarms: what the monitors raised.
@@ -167,37 +164,27 @@ class Policy(Checkpointable):
             beta: KL coefficient before.
 
         Returns:
-            KL coefficient after it; why it or the learning-rate factor changed, empty when neither did; the stop, if any.
+            KL coefficient after it; why it or the learning-rate factor changed, empty when neither did.
         """
-        has_canaries = bool(signals.canaries)
+        has_canaries, times = bool(signals.canaries), 1 if alarms else -1
         self.had_canaries |= has_canaries
         if alarms:
-            self.is_alarmed, self.last_change_step, reason = True, signals.step, alarms[0].message
-            if self._options.on_alarm == "stop":
-                return beta, "", Action("stop", "run", None, reason)
-            if self._options.on_alarm == "log" or self.tightenings == MAX_TIGHTENINGS:
-                return beta, "", None
-            return self._tighten(1, beta), reason, None
-        if has_canaries:
-            reason = "canary success is back to its start, within error"
-        elif not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS:
-            reason = f"{QUIET_STEPS} steps without an alarm"
+            self.last_change_step, reason = signals.step, alarms[0].message
+            if self._options.on_alarm != "tighten" or self.tightenings == MAX_TIGHTENINGS:
+                return beta, ""
         else:
-            return beta, "", None
-        self.is_alarmed = False
-        if not self.tightenings:
-            return beta, "", None
-        self.last_change_step = signals.step
-        reason += ": one doubling of beta or halving of the learning rate is undone"
-        return self._tighten(-1, beta), reason, None
-
-    def _tighten(self, times: int, beta: float) -> float:
-        """Tighten once (1), or undo one tightening (-1); the KL coefficient after it."""
+            is_quiet = not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS
+            if not self.tightenings or not (has_canaries or is_quiet):
+                return beta, ""
+            self.last_change_step = signals.step
+            reason = "canary success is back to its start, within error" if has_canaries else ""
+            reason = reason or f"{QUIET_STEPS} steps without an alarm"
+            reason += ": one doubling of beta or halving of the learning rate is undone"
         self.tightenings += times
         if beta > 0:
-            return beta * 2.0**times
+            return beta * 2.0**times, reason
         self.alarms_lr_factor *= 0.5**times
-        return beta
+        return beta, reason
 
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
@@ -222,7 +209,7 @@ class Policy(Checkpointable):
         alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
         for alarm in alarms:
             self._note(step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
-        new_beta, reason, final_action = self.respond(alarms, signals, beta)
+        new_beta, reason = self.respond(alarms, signals, beta)
         if new_beta != beta:
             self._note(step, "beta", beta, new_beta, reason)
             beta_reasons.append(reason)
@@ -235,7 +222,7 @@ class Policy(Checkpointable):
             self._note(step, "lr_factor", self.sent_lr_factor, self.lr_factor, because)
             self.sent_lr_factor = self.lr_factor
             actions.append(Action("lr_factor", "lr", self.lr_factor, because))
-        if final_action is not None:
-            self._note(step, final_action.kind, None, final_action.target, final_action.because)
-            actions.append(final_action)
+        if alarms and self._options.on_alarm == "stop":
+            self._note(step, "stop", None, "run", alarms[0].message)
+            actions.append(Action("stop", "run", None, alarms[0].message))
         return actions

@@ -234,31 +234,19 @@ def _refuse(functions: Sequence[Any], args: GRPOConfig) -> None:
                 type(function).__name__,
                 "Wrap it in a synchronous function, or use SteeredGRPOTrainer.",
             )
-    completions_per_process = args.per_device_train_batch_size * int(args.steps_per_generation or 1)
-    splits_groups = completions_per_process % int(args.num_generations or 1)
+    completions = args.per_device_train_batch_size * int(args.steps_per_generation or 1)
+    splits_groups = completions % int(args.num_generations or 1)
+    whole = "per_device_train_batch_size * steps_per_generation to be a multiple of num_generations"
+    of_ours = "A worker process would sample from a copy of the run; SteeredGRPOTrainer samples in the main process."
+    without_length, steps = "A live stream has no length, so set max_steps.", args.max_steps
+    parts = "Otherwise reward functions see parts of groups. Change one of them, or use SteeredGRPOTrainer."
+    seen = "Row indices must reach the reward functions."
     refuse(
         [
-            (
-                args.remove_unused_columns,
-                "GRPOConfig(remove_unused_columns=False)",
-                "Row indices must reach the reward functions.",
-            ),
+            (args.remove_unused_columns, "GRPOConfig(remove_unused_columns=False)", seen),
             (args.shuffle_dataset, "GRPOConfig(shuffle_dataset=False)", "Steering decides the order of rows."),
-            (
-                args.dataloader_num_workers,
-                "GRPOConfig(dataloader_num_workers=0)",
-                "A worker process would sample from a copy of the run. Use SteeredGRPOTrainer, which samples in the main "
-                "process.",
-            ),
-            (
-                "" if args.max_steps > 0 else str(args.max_steps),
-                "GRPOConfig(max_steps=...)",
-                "A live stream has no length, so set max_steps.",
-            ),
-            (
-                f"{completions_per_process} and {args.num_generations}" if splits_groups else "",
-                "per_device_train_batch_size * steps_per_generation to be a multiple of num_generations",
-                "Otherwise reward functions see parts of groups. Change one of them, or use SteeredGRPOTrainer.",
-            ),
+            (args.dataloader_num_workers, "GRPOConfig(dataloader_num_workers=0)", of_ours),
+            (steps <= 0 and f"max_steps={steps}", "GRPOConfig(max_steps=...)", without_length),
+            (splits_groups and f"{completions} and {args.num_generations}", whole, parts),
         ]
     )

@@ -42,38 +42,22 @@ def refuse(refusals: Iterable[Refusal]) -> None:
 
 def refuse_settings(args: Any, objective: str) -> None:
     """Raise InputError for the trainer's settings under which nothing can be steered."""
-    dataloader = args.accelerator_config
-    strategy = getattr(args, "train_sampling_strategy", "random")
+    dataloader, dataset_settings = args.accelerator_config, getattr(args, "dataset_kwargs", None) or {}
+    strategy, is_sft = getattr(args, "train_sampling_strategy", "random"), objective == "sft"
+    one_by_one = "Rows are drawn one by one. To pack them, train with TRL on an export of the plan (--export trl)."
+    by_plan = "Under steering the plan decides the order of rows."
+    as_laid_out = "The processes need the batches as TRL lays them out."
+    alone = "Every process must sample by itself, so that all sample the same rows."
+    is_ordered = objective != "grpo" and strategy not in ("random", "sequential")
+    skips = dataset_settings.get("skip_prepare_dataset") and "skip_prepare_dataset"
     refuse(
         [
-            *(
-                (
-                    objective == "sft" and getattr(args, name, False),
-                    f"{name}=False under steering",
-                    "Rows are drawn one by one. To pack them, train with TRL on an export of the plan (--export trl).",
-                )
-                for name in ("packing", "padding_free")
-            ),
-            (
-                "skip_prepare_dataset" if (getattr(args, "dataset_kwargs", None) or {}).get("skip_prepare_dataset") else "",
-                "a dataset that TRL prepares",
-                "Let TRL prepare the dataset.",
-            ),
-            (
-                strategy if objective != "grpo" and strategy not in ("random", "sequential") else "",
-                "train_sampling_strategy 'random'",
-                "Under steering the plan decides the order of rows.",
-            ),
-            (
-                dataloader.dispatch_batches,
-                "dispatch_batches=None",
-                "Every process must sample by itself, so that all sample the same rows.",
-            ),
-            (
-                dataloader.split_batches,
-                "split_batches=False",
-                "The processes need the batches as TRL lays them out.",
-            ),
+            (is_sft and args.packing, "packing=False under steering", one_by_one),
+            (is_sft and args.padding_free, "padding_free=False under steering", one_by_one),
+            (skips, "a dataset that TRL prepares", "Let TRL prepare the dataset."),
+            (is_ordered and strategy, "train_sampling_strategy 'random'", by_plan),
+            (dataloader.dispatch_batches, "dispatch_batches=None", alone),
+            (dataloader.split_batches, "split_batches=False", as_laid_out),
         ]
     )
     refuse_unresumable(args)

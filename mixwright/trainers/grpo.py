@@ -113,9 +113,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             raise
         if batch.refused is not None:
             rows_per_process, rank = len(inputs), self.accelerator.process_index
-            if bool(
-                (output["advantages"][batch.refused[rank * rows_per_process : (rank + 1) * rows_per_process]] != 0).any()
-            ):
+            own = batch.refused[rank * rows_per_process : (rank + 1) * rows_per_process]
+            if bool((output["advantages"][own] != 0).any()):
                 raise RuntimeError("a refused group has advantages other than 0; stopped before the step")
         return output
 

@@ -129,13 +129,10 @@ class SteeringFiles:
             file.write(data)
         self._written[name] = (size + len(data), zlib.crc32(data, checksum))
 
-    def write_proof(self, proof: Mapping[str, Any]) -> None:
-        """The whole proof, replaced."""
-        write_json(self.folder / "proof.json", dict(proof))
-
-    def write_draws(self, draws: Mapping[str, Any]) -> None:
-        """All draws, replaced: Arrow arrays by column."""
+    def replace(self, draws: Mapping[str, Any], proof: Mapping[str, Any]) -> None:
+        """Write all draws, Arrow arrays by column, and the whole proof in place of what was there."""
         write_table(self.folder / "draws.parquet", pa.table(dict(draws)))
+        write_json(self.folder / "proof.json", dict(proof))
 
     def sizes_and_checksums(self) -> dict[str, list[int]]:
         """Bytes of each line file and their CRC-32, for a checkpoint."""

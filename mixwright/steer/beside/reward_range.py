@@ -37,7 +37,6 @@ class RewardRange(Checkpointable):
         "_is_learnt",
         "_found",
         "_completions_seen",
-        "_outside_batches",
         "_first_rewards",
     )
 
@@ -50,8 +49,6 @@ class RewardRange(Checkpointable):
         """Least and largest reward so far."""
         self._completions_seen = 0
         """Completions so far."""
-        self._outside_batches = 0
-        """Batches with rewards outside the range of that time."""
         self.outside = 0
         """Completions of the run whose reward lay outside the range of that time."""
         self._first_rewards: dict[str, float] = {}
@@ -84,15 +81,13 @@ class RewardRange(Checkpointable):
         rounding = 1e-5 * (self.high - self.low)  # of sums in float32
         outside = sum(not self.low - rounding <= reward <= self.high + rounding for reward in rewards)
         self.outside += outside
-        self._outside_batches += bool(outside)
         decisions = self._take_batch(step, outside, rewards)
         return read_rewards(groups, (self.low, self.high)), decisions
 
     def _take_batch(self, step: int, outside: int, rewards: Sequence[float]) -> list[Decision]:
         """Take in one more batch; what is to be said of it."""
         if self.was_set:
-            # told at the 1st, 2nd, 4th, 8th ... batch with some
-            if not outside or self._outside_batches & (self._outside_batches - 1):
+            if not outside or self.outside > outside:  # told once; proof.json counts them
                 return []
             return [Decision(step, "lint.reward_range", None, None, self._format_outside(outside, rewards))]
         if self._batches_left:
@@ -122,8 +117,8 @@ class RewardRange(Checkpointable):
     def _format_outside(self, outside: int, rewards: Sequence[float]) -> str:
         return (
             f"{outside} of {len(rewards)} scored completions in this batch have a reward outside the reward_range "
-            f"{self._format_range()} that you set (lowest {min(rewards):g}, highest {max(rewards):g}); {self.outside:,} "
-            f"of {self._completions_seen:,} so far. Training uses them unchanged; steering clips them. Set "
+            f"{self._format_range()} that you set (lowest {min(rewards):g}, highest {max(rewards):g}). "
+            "Training uses them unchanged; steering clips them. Set "
             "SteeringConfig(reward_range=(wrong, right)), or options: {engine: {reward_range: [wrong, right]}} in the "
             "plan's stage, to the rewards of a wrong and of a right answer"
         )

@@ -187,7 +187,7 @@ class RunSteering(Checkpointable):
         self.lr_factor = 1.0
         self.stop_reason = ""
         """Why training must stop; empty while it may go on."""
-        self.draws = DrawLog(self._draw)
+        self.draws = DrawLog(engine.draw)
         self.rollouts = 0
         """Completions charged, canaries included."""
         self.batches = 0
@@ -287,9 +287,8 @@ class RunSteering(Checkpointable):
         kl = sum(measured) / len(measured) if measured else None
         self._apply_actions(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
         if not canaries:
-            self._counts["blind_passes"] += 1
-            if self._counts["blind_passes"] == 1:
-                self.note(step, "canaries unscored", "no reward function scored any canary, so forgetting is not monitored")
+            why = "no reward function scored any canary, so forgetting is not monitored"
+            self._note_once(step, "canaries unscored", why)
             return
         self._canary_kl = kl
         self.metrics["steering/canary_success"] = [sum(canary.success for canary in canaries) / len(canaries)]
@@ -309,6 +308,11 @@ class RunSteering(Checkpointable):
     def note(self, step: int, decision_name: str, reason: str) -> None:
         """Log something that is not (or cannot be) done."""
         self.log([Decision(step, decision_name, None, None, reason)])
+
+    def _note_once(self, step: int, decision_name: str, reason: str) -> None:
+        if not self._counts[decision_name]:
+            self._counts[decision_name] = 1
+            self.note(step, decision_name, reason)
 
     def log(self, decisions: Sequence[Decision]) -> None:
         """Write decisions down."""
@@ -348,8 +352,7 @@ class RunSteering(Checkpointable):
     def write(self) -> None:
         """Draws and proof as they stand now."""
         if self.files.writes:
-            self.files.write_draws(self.draws.columns(self.pool))
-            self.files.write_proof(self.proof())
+            self.files.replace(self.draws.columns(self.pool), self.proof())
 
     def proof(self) -> dict[str, Any]:
         """Drawn against wanted, zero-signal share, refused, rollouts: the numbers that show steering did what it says."""
@@ -362,7 +365,6 @@ class RunSteering(Checkpointable):
             "draws": len(self.draws),
             "drawn": dict(zip(self.pool.tasks, drawn_shares, strict=True)),
             "wanted": self.engine.wanted_shares(),
-            "largest_lag": counts["largest_lag"],
         }
         if self.reward_range.outside:
             proof["rewards_outside"] = self.reward_range.outside
@@ -389,11 +391,6 @@ class RunSteering(Checkpointable):
         """Take over what `state` returned."""
         self.engine.load_state_dict(state["engine"])
         super().restore(state)
-
-    def _draw(self, count: int) -> Sequence[int]:
-        lag = len(self.draws) - len(self.draws.steps)
-        self._counts["largest_lag"] = max(self._counts["largest_lag"], lag)
-        return self.engine.draw(count)
 
     def _signals(self, step: int, **known: Any) -> Signals:
         return Signals(step, self.beta, self.lr_factor, **known)
@@ -436,11 +433,10 @@ class RunSteering(Checkpointable):
                 else:
                     self.note(step, "not executed: beta", self.beta_reason or NO_BETA_REASON[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
-                if not self.lr_reason:
+                if self.lr_reason:  # batches with few informative groups move the factor all the time
+                    self._note_once(step, "not executed: lr_factor", self.lr_reason)
+                else:
                     self.lr_factor = action.value
-                elif not self._counts["lr_factor_noted"]:  # said once: batches with few informative groups move the factor
-                    self._counts["lr_factor_noted"] = 1
-                    self.note(step, "not executed: lr_factor", self.lr_reason)
             elif action.kind == "stop":
                 self.stop_reason = action.because
         self.metrics["steering/lr_factor"] = [self.lr_factor]

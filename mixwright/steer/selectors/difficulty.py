@@ -25,15 +25,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
-from mixwright.errors import check_range
+from mixwright.errors import check_range, join_some
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
 from mixwright.records import GroupOutcome, PairOutcome, SFTOutcome
 from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.selectors._states import MASTERED, CellStates
 
 MAX_POSTERIOR_SAMPLES = 256  # samples of posteriors in a batch, at most
-MAX_TASKS_SHOWN = 5
-"""Tasks that a remark names."""
 OPTION_LIMITS = {"candidates": (1, 256), "memory": (1, 1e9), "weight_below": (1e-9, 1)}
 OPTION_LIMITS |= dict.fromkeys(("explore", "weight_above", "retrial_share", "review_share", "lucky_kappa"), (0, 1))
 PARKED_WEIGHT, DEFERRED_WEIGHT = 1e-4, 1e-8
@@ -154,18 +152,9 @@ class Difficulty(Checkpointable, Selector):
         """Which tasks are drawn evenly."""
         if not self._evenly_drawn_tasks:
             return {}
-        more_text = (
-            f" and {len(self._evenly_drawn_tasks) - MAX_TASKS_SHOWN} more tasks"
-            if len(self._evenly_drawn_tasks) > MAX_TASKS_SHOWN
-            else ""
-        )
-        names_text = ", ".join(self._evenly_drawn_tasks[:MAX_TASKS_SHOWN])
-        return {
-            "even": (
-                f"rows of {names_text}{more_text} are sampled evenly, because a task without levels has no "
-                "difficulty to choose by"
-            )
-        }
+        names_text = join_some(self._evenly_drawn_tasks)
+        reason = "because a task without levels has no difficulty to choose by"
+        return {"even": f"rows of {names_text} are sampled evenly, {reason}"}
 
 
 def repeated_positions(numbers: np.ndarray) -> np.ndarray:
