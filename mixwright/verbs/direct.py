@@ -265,10 +265,7 @@ def with_greedy_answers(
     """Both measurings with a greedy answer to every item of a corpus that no grader judges, for the gate to compare."""
     max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
     items = items_to_answer(ready.learners, corpus, ready.config.measure, max_tokens)
-    say(
-        f"answers: both models answer {len(items):,} prompts, up to {max_tokens:,} tokens each; "
-        "change it with --max-new-tokens"
-    )
+    say(f"answers: both models answer {len(items):,} prompts, up to {max_tokens:,} tokens each (--max-new-tokens)")
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
         known, read = result.answers.of_tasks(corpus.tasks).split()

@@ -108,6 +108,13 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
     return [*mix.notes, *written_notes]
 
 
+def say_mix(mix: Mix, name: str, folder: Path) -> str:
+    """Write a mix as `write_mix` does, and say its notes; returns a line on the folder."""
+    for note in write_mix(mix, name, folder):
+        output.say(f"  {note}")
+    return f"Export: {folder} ({name})"
+
+
 def build_mix(
     plan: Plan,
     corpus: Corpus,
@@ -208,17 +215,12 @@ def _describe_mix(
         few_note = few_note if distinct_rows < len(pool.ids) else ""
         notes.append(f"The plan keeps uniform sampling: every training row is equally likely to be drawn{few_note}.")
     if stage.selector not in ("uniform", "equal_levels"):
-        notes.append(
-            f"In a steered run the selector {stage.selector} changes what it draws as the model learns. "
-            "This export has the draws of the start and does not change."
-        )
+        notes.append(f"These are the draws of the start: in a steered run the selector {stage.selector} changes them.")
     left_out_guards = [f"{kind} {', '.join(names)}" for kind in GUARDS if (names := getattr(stage, kind))]
     if left_out_guards:
         notes.append(f"Not exported, because they react to the run: {'; '.join(left_out_guards)}.")
     if ordered_rows < stage.steps * batch:
-        notes.append(
-            f"The plan takes {stage.steps * batch:,} samples; an ordered file has the first {ordered_rows:,} of them."
-        )
+        notes.append(f"The plan takes {stage.steps * batch:,} samples; an ordered file has the first {ordered_rows:,}.")
     return tuple(notes)
 
 
