@@ -56,9 +56,8 @@ def read_text_handling(model: ModelConfig, max_completion_tokens: int) -> TextHa
         from mixwright.learner.load import load_without_weights
 
         tokenizer = load_without_weights(model.path).tokenizer
-    except (ImportError, InputError):  # no torch here, or the model is elsewhere
-        if text_handling.form.template is None:
-            output.say("the model's tokenizer cannot be read here, so prompts stay as they are: set model.chat_template")
+    except (ImportError, InputError) as error:  # no torch here, or the model is elsewhere
+        output.say(f"prompts stay as they are, unless model.chat_template is set: {error}")
         return text_handling
     return replace(
         text_handling, form=text_handling.form.resolved_for(tokenizer.chat_template), bos_eos_text=plain_marks(tokenizer)
@@ -196,7 +195,7 @@ def _cell_shares(
     return _round_shares(weights[task_of] * counts / np.maximum(totals[task_of], 1))
 
 
-def _round_shares(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+def _round_shares(shares: NDArray[Any]) -> NDArray[np.float64]:
     """Round shares to millionths that sum to 1: some trainers refuse others."""
     shares = np.round(shares / shares.sum(), 6)
     shares[int(shares.argmax())] += 1 - shares.sum()
