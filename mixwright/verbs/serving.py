@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
@@ -335,8 +336,8 @@ def _log_lines(side: Answered) -> list[str]:
     for item in side.items:
         for sample, reply in enumerate(side.replies_to(item)):
             options, score = item.extra.get("options"), None
-            row = {"task": item.task, "id": item.id, "prompt": item.prompt, "answer": item.answer, "level": item.level}
-            row |= {"sample": sample if side.samples else None, "temperature": side.temperature}
+            row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": item.prompt, "answer": item.answer}
+            row |= {"level": item.level, "sample": sample if side.samples else None, "temperature": side.temperature}
             row |= {"options": options if isinstance(options, list) else None}
             if isinstance(reply, Reply):
                 score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
