@@ -198,7 +198,8 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     last_size = min(max_items // len(cells), rows)  # a file may have fewer
     min_size = min(MIN_ITEMS, rows)
     if last_size < min_size:
-        expected = f"--max-items of {min_size * len(cells):,} or more: {min_size} of each of {len(cells)} tasks and levels"
+        count = len(cells)
+        expected = f"--max-items of {min_size * count:,} or more: {min_size} items of each of {count} tasks and levels"
         remedy = "A task or level with fewer items is never judged. Allow more items, or leave tasks out."
         raise InputError(expected, f"{max_items:,}", remedy)
     sizes = [math.ceil(last_size * number / PLANNED_LOOKS) for number in range(1, PLANNED_LOOKS + 1)]
