@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 import threading
@@ -85,11 +86,7 @@ def count_cores() -> int:
 
 
 def peak_memory() -> int:
-    """Most memory that this process has held so far, bytes; 0 where the system does not say."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return 0
+    """Most memory that this process has held so far, bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
