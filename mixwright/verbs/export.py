@@ -195,7 +195,7 @@ def _cell_shares(
     return _round_shares(weights[task_of] * counts / np.maximum(totals[task_of], 1))
 
 
-def _round_shares(shares: NDArray[Any]) -> NDArray[np.float64]:
+def _round_shares(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Round shares to millionths that sum to 1: some trainers refuse others."""
     shares = np.round(shares / shares.sum(), 6)
     shares[int(shares.argmax())] += 1 - shares.sum()
@@ -263,7 +263,9 @@ def build_mined_mix(
     tasks = np.array(rows.table["task"].to_pylist(), dtype=object)
     rng, mix_parts, rows_in_order = np.random.default_rng(seed), [], []
     names, counts = np.unique(tasks.astype(str), return_counts=True)
-    for number, (task, share) in enumerate(zip(names.tolist(), _round_shares(counts).tolist(), strict=True), 1):
+    for number, (task, share) in enumerate(
+        zip(names.tolist(), _round_shares(counts.astype(np.float64)).tolist(), strict=True), 1
+    ):
         task_rows = rng.permutation(np.flatnonzero(tasks == task))
         mix_parts.append(MixPart(part_name(number, task, None), task, None, share, task_rows))
         rows_in_order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
