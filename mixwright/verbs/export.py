@@ -111,7 +111,7 @@ def say_mix(mix: Mix, name: str, folder: Path) -> str:
     """Write a mix as `write_mix` does, and say its notes; returns a line on the folder."""
     for note in write_mix(mix, name, folder):
         output.say(f"  {note}")
-    return f"Export: {folder} ({name})"
+    return f"Export: {folder}"
 
 
 def build_mix(
