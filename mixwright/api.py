@@ -28,16 +28,5 @@ from mixwright.verbs.schema import schema
 from mixwright.verbs.verdict import verdict
 
 __all__ = ["AuditReport", "Diagnosis", "Gating", "Measuring", "Mined", "Placing", "PlanReport", "Planning", "Preview"]
-__all__ += [
-    "audit",
-    "diagnose",
-    "explain",
-    "init",
-    "list_plugins",
-    "measure",
-    "mine",
-    "plan",
-    "plan_measured",
-    "preview",
-]
+__all__ += ["audit", "diagnose", "explain", "init", "list_plugins", "measure", "mine", "plan", "plan_measured", "preview"]
 __all__ += ["review", "rewards", "run", "schema", "steer", "trial", "verdict"]

@@ -16,43 +16,37 @@ import re
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mixwright.errors import InputError, missing_extra, unknown_name
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of plug-in."""
+class Kind(NamedTuple):
+    """A kind of plug-in; its entry-point group is `mixwright.<name>`."""
 
-    name: str
-    """Plural, as in `mixwright list checks`; its entry-point group is `mixwright.<name>`."""
     base: str
     """Name of its class in `mixwright.contracts`, or in those of the extras or the laboratory."""
     package: str
     """Package whose files are the plug-ins, or module whose classes are."""
 
 
-KIND_BY_NAME: dict[str, Kind] = {
-    name: Kind(name, base, package)
-    for name, base, package in (
-        ("graders", "Grader", "mixwright.graders"),
-        ("checks", "Check", "mixwright.audit.checks"),
-        ("columns", "Columns", "mixwright_extras.scan.columns"),
-        ("probes", "Probe", "mixwright.measure.probes"),
-        ("miners", "Miner", "mixwright.mine.miners"),
-        ("adapters", "Adapter", "mixwright.learner.adapters"),
-        ("planners", "Planner", "mixwright.plan.planners"),
-        ("exports", "Export", "mixwright.plan.exports"),
-        ("selectors", "Selector", "mixwright.steer.selectors"),
-        ("gates", "Gate", "mixwright.steer.gates"),
-        ("controllers", "Controller", "mixwright.steer.controllers"),
-        ("monitors", "Monitor", "mixwright.steer.monitors"),
-        ("arms", "Arm", "mixwright.trial.arms"),
-        ("sections", "Section", "mixwright.verdict.sections"),
-        ("findings", "Finding", "mixwright_lab.findings"),
-        ("worlds", "World", "mixwright_lab.worlds"),
-    )
+KIND_BY_NAME = {
+    "graders": Kind("Grader", "mixwright.graders"),
+    "checks": Kind("Check", "mixwright.audit.checks"),
+    "columns": Kind("Columns", "mixwright_extras.scan.columns"),
+    "probes": Kind("Probe", "mixwright.measure.probes"),
+    "miners": Kind("Miner", "mixwright.mine.miners"),
+    "adapters": Kind("Adapter", "mixwright.learner.adapters"),
+    "planners": Kind("Planner", "mixwright.plan.planners"),
+    "exports": Kind("Export", "mixwright.plan.exports"),
+    "selectors": Kind("Selector", "mixwright.steer.selectors"),
+    "gates": Kind("Gate", "mixwright.steer.gates"),
+    "controllers": Kind("Controller", "mixwright.steer.controllers"),
+    "monitors": Kind("Monitor", "mixwright.steer.monitors"),
+    "arms": Kind("Arm", "mixwright.trial.arms"),
+    "sections": Kind("Section", "mixwright.verdict.sections"),
+    "findings": Kind("Finding", "mixwright_lab.findings"),
+    "worlds": Kind("World", "mixwright_lab.worlds"),
 }
 """Every kind, in the order of the flow."""
 
@@ -91,15 +85,9 @@ def listing(kind: str) -> dict[str, Entry]:
 @functools.cache
 def _read_entries(kind: str, package: str) -> dict[str, Entry]:
     class_file = _package_folder(package).with_suffix(".py")
-    entries_here = (
-        _read_class_entries(kind, class_file)
-        if class_file.is_file()
-        else [
-            _read_entry(kind, path.stem, f"{package}.{path.stem}", path)
-            for path in sorted(_package_folder(package).glob("[!_]*.py"))
-        ]
-    )
-    entries = {entry.name: entry for entry in entries_here}
+    files = sorted(_package_folder(package).glob("[!_]*.py"))
+    own = [_read_entry(kind, path.stem, f"{package}.{path.stem}", path) for path in files]
+    entries = {entry.name: entry for entry in (_read_class_entries(kind, class_file) if class_file.is_file() else own)}
     for entry_point in entry_points(group=f"mixwright.{kind}"):
         distribution = entry_point.dist.name if entry_point.dist else "?"
         if entry_point.name in entries:
@@ -239,12 +227,10 @@ def _read_entry(kind: str, name: str, module: str, source: Path | None) -> Entry
 
 def _read_class_entries(kind: str, path: Path) -> list[Entry]:
     """The entries of a file with one class per plug-in: those with the kind's base among their own."""
-    package, base = KIND_BY_NAME[kind].package, KIND_BY_NAME[kind].base
+    base, package = KIND_BY_NAME[kind]
     entries = []
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ClassDef) and any(
-            isinstance(base_node, ast.Name) and base_node.id == base for base_node in node.bases
-        ):
+        if isinstance(node, ast.ClassDef) and base in [ast.unparse(parent) for parent in node.bases]:
             name, docstring = re.sub(r"(?<!^)(?=[A-Z])", "_", node.name).lower(), ast.get_docstring(node) or ""
             entries.append(Entry(kind, name, f"{package}:{node.name}", docstring.split("\n", 1)[0], docstring))
     return entries

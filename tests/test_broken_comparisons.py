@@ -57,7 +57,7 @@ def test_a_comparison_replaces_no_settings_of_the_user(saved: Path, call: Call) 
     Path("own").mkdir()
     Path("own/run.yaml").write_text("mine\n", encoding="utf-8")
     code, _, err = call("verdict", "--no-suite", "tiny", "tiny", *MEASURED, "--folder", "own")
-    assert (code, "Choose another --folder" in err) == (1, True)
+    assert (code, "Name another --folder" in err) == (1, True)
     assert Path("own/run.yaml").read_text(encoding="utf-8") == "mine\n"
 
 

@@ -91,12 +91,6 @@ def test_a_plan_that_is_empty_or_not_finite_is_refused_in_our_words(text: str, t
     assert "nput should" not in str(caught.value)
 
 
-def test_a_plan_with_the_forecast_of_an_earlier_version_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "plan.yaml"
-    path.write_text(STAGE + CELL + "forecast: []\n", encoding="utf-8")
-    assert read_plan(path).cells
-
-
 def test_a_task_may_be_called_nan(tmp_path: Path) -> None:
     path = tmp_path / "plan.yaml"
     path.write_text(STAGE + CELL, encoding="utf-8")

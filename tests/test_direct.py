@@ -77,7 +77,7 @@ def test_what_was_measured_is_kept_as_a_run_keeps_it(call: Call) -> None:
     assert not {"learning_rate", "objective", "planner", "steps"} & set(settings)
     code, _, err = call(*arguments)
     assert code == 1
-    assert "Choose another --folder" in err
+    assert "Name another --folder" in err
 
 
 def test_a_plan_is_made_without_a_yaml_on_stdout_or_in_a_file(call: Call) -> None:

@@ -30,8 +30,8 @@ def test_both_sides_are_read_on_more_items_than_are_answered_and_only_where_one_
     before, after = checkpoint("before"), checkpoint("after", 1)
     code, _, err = call("verdict", "--no-suite", before, after, "--eval", rows(), *GRADERS, *FAST)
     assert code == 4, err
-    assert "gold answers: scoring the answers of sum in one forward pass" in err
-    assert "not for number: numeric accepts several strings" in err
+    assert "gold answers: scoring those of sum in one forward pass" in err
+    assert "not for number, whose graders accept several strings" in err
     old, new = gold("before"), gold("after")
     assert len(old) == 16, "four times the four that are answered"
     assert old.keys() == new.keys()
@@ -49,5 +49,5 @@ def test_where_no_grader_accepts_one_string_alone_nothing_is_read_and_the_line_s
     before = checkpoint("before")
     code, out, err = call("measure", before, "--eval", rows(), "--grader", "numeric", *FAST, "--json")
     assert code == 0, err
-    assert "gold answers: not scored (not for number, sum: numeric accepts several strings)" in err
+    assert "gold answers: not scored (not for number, sum, whose graders accept several strings)" in err
     assert not [row for row in json.loads(out)["measurements"] if row["name"] == "gold"]

@@ -89,8 +89,6 @@ def test_pipes_among_the_files_of_a_steered_run_are_not_waited_for(tmp_path: Pat
         ("folder/sums.ndjson", ("audit", "folder")),
         ("folder/sums.jsonl", ("audit", "folder/*.jsonl")),
         ("run.yaml", ("run", "run.yaml")),
-        ("runs/a/measure/before.parquet", ("verdict", "runs/a")),
-        ("runs/a/plan.yaml", ("verdict", "runs/a")),
         ("scores.csv", ("replicates", "scores.csv")),
     ],
 )

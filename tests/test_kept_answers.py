@@ -321,7 +321,7 @@ def test_what_was_measured_is_found_by_later_commands_and_a_finished_folder_is_n
     options = ("--eval", write("a.jsonl", sums(9)), "--samples", "0", "--max-new-tokens", "3")
     assert call("measure", before, *options, "--folder", "one")[0] == 0
     code, _, err = call("measure", before, *options, "--folder", "one")
-    assert (code, "Choose another --folder" in err) == (1, True)
+    assert (code, "Name another --folder" in err) == (1, True)
     written = count_written(monkeypatch)
     assert call("measure", before, *options, "--folder", "two")[0] == 0
     assert written == []

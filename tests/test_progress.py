@@ -1,24 +1,15 @@
-"""A line wherever work is silent: by a clock that the test moves, in every verb, with the counts of what is under way."""
+"""A line wherever work is silent, with the counts of what is under way."""
 
 from __future__ import annotations
 
-import io
 import sys
 
 import pytest
 
-from mixwright import __main__ as command_line
 from mixwright.config import ModelConfig
 from mixwright.learner.tiny import build_tiny
 from mixwright.run import progress
-from mixwright.run.progress import (
-    SECONDS_OF_SILENCE,
-    SECONDS_TO_START,
-    WatchedStream,
-    describe_work,
-    heartbeat,
-    progress_line,
-)
+from mixwright.run.progress import break_silence, describe_work, heartbeat, progress_line
 
 
 @pytest.fixture(autouse=True)
@@ -26,44 +17,21 @@ def no_heartbeat() -> None:
     """Here the heartbeat itself is tested."""
 
 
-class Clock:
-    """Seconds that the test sets."""
-
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_a_line_is_written_only_after_silence_and_says_what_is_under_way() -> None:
-    stream, clock = io.StringIO(), Clock()
-    watched = WatchedStream(stream, clock)
-    clock.now += SECONDS_OF_SILENCE - SECONDS_TO_START - 1
-    watched.break_silence()
-    assert stream.getvalue() == ""
-    watched.write("corpus: 480 rows\n")
-    clock.now += SECONDS_OF_SILENCE - 1
-    watched.break_silence()
-    assert stream.getvalue() == "corpus: 480 rows\n"
-    clock.now += 1
-    watched.break_silence()
-    watched.break_silence()  # once for each silence
+def test_a_line_is_written_only_after_silence_and_says_what_is_under_way(capsys: pytest.CaptureFixture[str]) -> None:
+    describe_work("corpus: 480 rows", written=True)
+    break_silence(15)
+    assert capsys.readouterr().err == ""
     describe_work("12 of 60 prompts are answered")
-    clock.now += SECONDS_OF_SILENCE
-    watched.break_silence()
-    lines = stream.getvalue().splitlines()
-    assert [line.split(" s, ")[0] for line in lines[1:]] == ["22", "37"]
-    assert lines[1].endswith("corpus: 480 rows")
-    assert lines[2].endswith("12 of 60 prompts are answered")
+    break_silence(30)
+    assert capsys.readouterr().err == "30 s, still running: 12 of 60 prompts are answered\n"
 
 
-def test_what_a_line_repeats_is_one_short_line_without_codes_of_the_terminal() -> None:
-    stream, clock = io.StringIO(), Clock()
-    watched = WatchedStream(stream, clock)
+def test_what_a_line_repeats_is_one_short_line_without_codes_of_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    break_silence(15)
+    capsys.readouterr()
     describe_work("\x1b[31m" + "long\n" * 200)
-    clock.now += SECONDS_OF_SILENCE
-    watched.break_silence()
-    (line,) = stream.getvalue().splitlines()
+    break_silence(30)
+    (line,) = capsys.readouterr().err.splitlines()
     assert "\x1b" not in line
     assert len(line) < 250
 
@@ -74,14 +42,6 @@ def test_a_progress_line_that_is_not_written_yet_is_known(capsys: pytest.Capture
         show(3.5, 400, 600.0)  # under a tenth, so without a line of its own
     assert len(capsys.readouterr().err.splitlines()) == 1
     assert progress._latest[0].startswith("measure: 3 of 400")
-
-
-def test_every_verb_is_watched_and_the_stream_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr(command_line, "app", lambda *_, **__: seen.append(type(sys.stderr)))
-    before = sys.stderr
-    command_line.main(["list"])
-    assert (seen, sys.stderr) == ([WatchedStream], before)
 
 
 def test_a_closed_standard_error_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

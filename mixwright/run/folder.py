@@ -234,8 +234,6 @@ def read_yaml(path: Path, cls: type[T]) -> T:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
         raise InputError("YAML", str(getattr(error, "problem", error)), "Correct that line.", file=path, line=line) from None
-    if cls is Plan and isinstance(data, dict):
-        data.pop("forecast", None)  # plans written before 28 November 2026 hold one
     return from_data(cls, data, file=path, line_of=lambda keys: _line_of(root, keys))
 
 

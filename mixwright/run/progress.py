@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
 
 from mixwright.errors import one_line
 
@@ -18,13 +17,13 @@ SHARE_BETWEEN_LINES = 0.1
 
 SECONDS_OF_SILENCE = 15.0
 """Seconds without a line on standard error after which `heartbeat` writes one."""
-SECONDS_TO_START = 7.0
-"""Seconds that Python is assumed to have taken to start and import."""
 LATEST_CHARACTERS = 160
 """Characters of the latest step that such a line repeats."""
 
 _latest = ["starting"]
 """The latest line, or the work that was announced last."""
+_silent = [True]
+"""Whether nothing was said since the last look."""
 _quiet = [False]
 """Whether progress and notes are dropped."""
 _listeners: list[Callable[[float], None]] = []
@@ -56,60 +55,35 @@ def listen_with(listener: Callable[[float], None]) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def describe_work(text: str) -> None:
-    """Note the current work, such as `12 of 60 answers`, for the next line of `heartbeat`."""
+def describe_work(text: str, *, written: bool = False) -> None:
+    """Note the current work, such as `12 of 60 answers`, for the next line of `heartbeat`; `written`: it was shown, too."""
     _latest[0] = text
+    _silent[0] = _silent[0] and not written
 
 
-class WatchedStream:
-    """Stream that repeats the latest step when nothing was written for `SECONDS_OF_SILENCE`."""
-
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream, self._clock = stream, clock
-        self._started_at = clock()
-        self._written_at = self._started_at - SECONDS_TO_START
-
-    def write(self, text: str) -> int:
-        """Write, and remember the time and the text."""
-        count = self._stream.write(text)
-        self._written_at = self._clock()
-        if text.strip():
-            _latest[0] = text.strip().splitlines()[-1]
-        return count
-
-    def break_silence(self) -> None:
-        """Write a line when it is time for one."""
-        now = self._clock()
-        if not is_quiet() and now - self._written_at >= SECONDS_OF_SILENCE:
-            self._written_at = now
-            latest = one_line(_latest[0])[:LATEST_CHARACTERS]
-            self._stream.write(f"{now - self._started_at:.0f} s, still running: {latest}\n")
-            self._stream.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+def break_silence(seconds: float) -> None:
+    """Write a line to standard error if nothing was said since the last look, so many seconds after the start."""
+    if _silent[0] and not is_quiet():
+        sys.stderr.write(f"{seconds:.0f} s, still running: {one_line(_latest[0])[:LATEST_CHARACTERS]}\n")
+        sys.stderr.flush()
+    _silent[0] = True
 
 
 @contextlib.contextmanager
 def heartbeat() -> Iterator[None]:
-    """Write a line to standard error after every `SECONDS_OF_SILENCE` without one."""
-    stream, stop = sys.stderr, threading.Event()
-    if stream is None:  # the caller closed it
-        yield
-        return
-    sys.stderr = watched = WatchedStream(stream)
+    """Break the silence every `SECONDS_OF_SILENCE`."""
+    stop, start = threading.Event(), time.monotonic()
 
     def watch() -> None:
-        with contextlib.suppress(OSError, ValueError):  # the reader has gone
-            while not stop.wait(1.0):
-                watched.break_silence()
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads standard error
+            while not stop.wait(SECONDS_OF_SILENCE):
+                break_silence(time.monotonic() - start)
 
     threading.Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
         stop.set()
-        sys.stderr = stream
 
 
 def format_duration(seconds: float) -> str:
@@ -146,6 +120,7 @@ def progress_line(title: str) -> Iterator[Progress]:
             if done == last_shown[0] or (done != int(done) and done < last_shown[0] + SHARE_BETWEEN_LINES * total):
                 return
             last_shown[0] = done
+            describe_work(line, written=True)
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
         yield show_line

@@ -1,9 +1,8 @@
 """Workers on a Ray cluster: the jobs of `mixwright.run.workers`, each in a fresh process of a machine that has room.
 
-Ray schedules. A worker or machine that dies is not the end of its job here: the job runs again after a wait, `MAX_DEATHS`
-times, and this is said. It writes the same files by the same
-seeds, and takes over what it finds of an earlier attempt, so its result is the one that an undisturbed job has. All machines
-have the same packages, and see the files of the command under the same path.
+Ray schedules, and runs a job again whose worker or machine dies, up to `MAX_DEATHS` times. It writes the same files by the
+same seeds, and takes over what it finds of an earlier attempt, so its result is the one that an undisturbed job has. All
+machines have the same packages, and see the files of the command under the same path.
 """
 
 from __future__ import annotations
@@ -14,9 +13,8 @@ import os
 import platform
 import socket
 import sys
-import time
 import traceback
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +27,6 @@ from mixwright.run.workers import ONE_THREAD, Job, Workers, format_log_tail, lon
 
 MAX_DEATHS = 5
 """Times that a job whose worker died is begun again."""
-FIRST_WAIT, LONGEST_WAIT = 1.0, 60.0
-"""Seconds before a job runs again: twice as long each time."""
-SECONDS_BETWEEN_LOOKS = 1.0
-"""Longest wait for one of the jobs that run."""
 SECONDS_FOR_AN_ANSWER = 10.0
 """Longest wait for a cluster."""
 SECONDS_TO_END = 10.0
@@ -92,7 +86,7 @@ class RayWorkers(Workers):
         try:
             places = self._count_places()
             self.count = min(self._limit, places) if self._limit else places
-            options = {"num_cpus": 1, "num_gpus": self._gpus, "max_calls": 1, "max_retries": 0}
+            options = {"num_cpus": 1, "num_gpus": self._gpus, "max_calls": 1, "max_retries": MAX_DEATHS}
             self._task = self._ray.remote(**options, runtime_env={"env_vars": ONE_THREAD})(work_remotely)
         except BaseException:
             self._ray.shutdown()
@@ -114,52 +108,24 @@ class RayWorkers(Workers):
         return max(places, 1)
 
     def _work_off(self, jobs: Sequence[Job]) -> Iterator[tuple[int, bool, Any]]:
-        errors = self._ray.exceptions
-        died = (errors.WorkerCrashedError, errors.OutOfMemoryError, errors.NodeDiedError)
-        died += (errors.LocalRayletDiedError, errors.ObjectLostError)
-        origin = Origin(str(Path.cwd()), tuple(sys.path), __version__)
-        waiting, later, deaths = deque(longest_first(jobs)), dict[int, float](), Counter[int]()
-        while waiting or later or self._running:
-            for job_index in [job_index for job_index, moment in later.items() if moment <= time.monotonic()]:
-                waiting.appendleft(job_index)
-                del later[job_index]
+        origin, waiting = Origin(str(Path.cwd()), tuple(sys.path), __version__), deque(longest_first(jobs))
+        while waiting or self._running:
             while waiting and (not self._limit or len(self._running) < self._limit):
                 job_index = waiting.popleft()
                 payload = self._ray.cloudpickle.dumps(jobs[job_index])
                 self._running[self._task.remote(payload, origin)] = job_index
-            if self._running:
-                ended, _ = self._ray.wait(list(self._running), timeout=SECONDS_BETWEEN_LOOKS)
-            else:
-                ended = []
-                time.sleep(min(SECONDS_BETWEEN_LOOKS, max(0.0, min(later.values()) - time.monotonic())))
-            for reference in ended:
-                job_index = self._running.pop(reference)
-                try:
-                    machine, outcome = self._ray.get(reference)
-                except died as death:
-                    deaths[job_index] += 1
-                    later[job_index] = time.monotonic() + self._say_death(jobs[job_index], deaths[job_index], death)
-                else:
-                    kind, value = self._ray.cloudpickle.loads(outcome)
-                    if kind == "input" and machine != platform.node():
-                        value |= {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']} {SHARED}"}
-                    yield job_index, True, read_outcome(jobs[job_index], kind, value, f" on {machine}")
-
-    def _say_death(self, job: Job, count: int, death: Exception) -> float:
-        """Say that a job runs again; returns the seconds until then. Raises InputError where it did so often enough.
-
-        Args:
-            job: whose worker died.
-            count: how often its workers died.
-            death: what Ray says of it.
-        """
-        reason = one_line(str(death).strip() or type(death).__name__)[:REASON_CHARACTERS].rstrip(" .")
-        if count > MAX_DEATHS:
-            got = f"a worker that died {count} times. {job.name}: {reason}. {format_log_tail(job)}"
-            raise InputError("a worker that finishes", got, f"{MEMORY_REMEDY} Finished work is reused.")
-        seconds = min(FIRST_WAIT * 2 ** (count - 1), LONGEST_WAIT)
-        _log.warning("%s: %s. It runs again in %g s (%s of %s).", job.name, reason, seconds, count, MAX_DEATHS)
-        return seconds
+            (reference,), _ = self._ray.wait(list(self._running))
+            job = jobs[job_index := self._running.pop(reference)]
+            try:
+                machine, outcome = self._ray.get(reference)
+            except self._ray.exceptions.RayError as death:
+                got = f"{MAX_DEATHS + 1} workers that died, {job.name}: {one_line(str(death))[:REASON_CHARACTERS]}"
+                remedy = f"{MEMORY_REMEDY} Finished work is reused. {format_log_tail(job)}"
+                raise InputError("a worker that finishes", got, remedy) from None
+            kind, value = self._ray.cloudpickle.loads(outcome)
+            if kind == "input" and machine != platform.node():
+                value |= {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']} {SHARED}"}
+            yield job_index, True, read_outcome(job, kind, value, f" on {machine}")
 
     def _stop(self, *, kill: bool) -> None:
         """End what still runs, and wait until it has ended: somebody may tidy up after it."""

@@ -198,14 +198,10 @@ def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
     last_size = min(max_items // len(cells), rows)  # a file may have fewer
     min_size = min(MIN_ITEMS, rows)
     if last_size < min_size:
-        expected = (
-            f"--max-items of {min_size * len(cells):,} or more: {min_size} items of each of {len(cells)} tasks and levels"
-        )
-        raise InputError(
-            expected,
-            f"{max_items:,}",
-            "A task or level with fewer items is never judged. Allow more items, or leave tasks out.",
-        )
+        count = len(cells)
+        expected = f"--max-items of {min_size * count:,} or more: {min_size} items of each of {count} tasks and levels"
+        remedy = "A task or level with fewer items is never judged. Allow more items, or leave tasks out."
+        raise InputError(expected, f"{max_items:,}", remedy)
     sizes = [math.ceil(last_size * number / PLANNED_LOOKS) for number in range(1, PLANNED_LOOKS + 1)]
     counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
     return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -182,20 +181,14 @@ def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
 
 
 def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
-    """The settings without the probe of gold answers where no task's grader accepts one string alone; says of which tasks
-    they are read, and why not of the others.
-    """
+    """The settings without the probe of gold answers where no task's grader accepts one string alone; says what is read."""
     if GOLD_PROBE not in measure.probes:
         return measure
-    exact_tasks, tasks_by_grader = exact_answer_tasks(corpus), defaultdict[str, list[str]](list)
-    for name, task in corpus.tasks.items():
-        if name not in exact_tasks and task.kind == "verifiable":
-            tasks_by_grader[task.grader.partition("?")[0]].append(name)
-    reasons = [f"not for {join_some(tasks)}: {grader} accepts several strings" for grader, tasks in tasks_by_grader.items()]
-    reason = f" ({'; '.join(reasons)})" if reasons else ""
+    exact_tasks = sorted(exact_answer_tasks(corpus))
+    others = sorted(name for name, task in corpus.tasks.items() if task.kind == "verifiable" and name not in exact_tasks)
+    reason = f" (not for {join_some(others)}, whose graders accept several strings)" if others else ""
     if exact_tasks:
-        names = join_some(sorted(exact_tasks))
-        say(f"gold answers: scoring the answers of {names} in one forward pass, without generating{reason}")
+        say(f"gold answers: scoring those of {join_some(exact_tasks)} in one forward pass, without generating{reason}")
         return measure
     say(f"gold answers: not scored{reason}")
     return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
@@ -264,10 +257,7 @@ def with_greedy_answers(
     """Both measurings with a greedy answer to every item of a corpus that no grader judges, for the gate to compare."""
     max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
     items = items_to_answer(ready.learners, corpus, ready.config.measure, max_tokens)
-    say(
-        f"answers: both models answer {len(items):,} prompts, up to {max_tokens:,} tokens each; "
-        "change it with --max-new-tokens"
-    )
+    say(f"answers: both models answer {len(items):,} prompts, up to {max_tokens:,} tokens each (--max-new-tokens)")
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
         read = result.answers.of_tasks(corpus.tasks).read_alone()

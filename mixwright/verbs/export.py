@@ -56,9 +56,8 @@ def read_text_handling(model: ModelConfig, max_completion_tokens: int) -> TextHa
         from mixwright.learner.load import load_without_weights
 
         tokenizer = load_without_weights(model.path).tokenizer
-    except (ImportError, InputError):  # no torch here, or the model is elsewhere
-        if text_handling.form.template is None:
-            output.say("the model's tokenizer cannot be read here, so prompts stay as they are: set model.chat_template")
+    except (ImportError, InputError) as error:  # no torch here, or the model is elsewhere
+        output.say(f"prompts stay as they are, unless model.chat_template is set: {error}")
         return text_handling
     return replace(
         text_handling, form=text_handling.form.resolved_for(tokenizer.chat_template), bos_eos_text=plain_marks(tokenizer)
@@ -106,6 +105,13 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return [*mix.notes, *written_notes]
+
+
+def say_mix(mix: Mix, name: str, folder: Path) -> str:
+    """Write a mix as `write_mix` does, and say its notes; returns a line on the folder."""
+    for note in write_mix(mix, name, folder):
+        output.say(f"  {note}")
+    return f"Export: {folder}"
 
 
 def build_mix(
@@ -208,17 +214,12 @@ def _describe_mix(
         few_note = few_note if distinct_rows < len(pool.ids) else ""
         notes.append(f"The plan keeps uniform sampling: every training row is equally likely to be drawn{few_note}.")
     if stage.selector not in ("uniform", "equal_levels"):
-        notes.append(
-            f"In a steered run the selector {stage.selector} changes what it draws as the model learns. "
-            "This export has the draws of the start and does not change."
-        )
+        notes.append(f"These are the draws of the start: in a steered run the selector {stage.selector} changes them.")
     left_out_guards = [f"{kind} {', '.join(names)}" for kind in GUARDS if (names := getattr(stage, kind))]
     if left_out_guards:
         notes.append(f"Not exported, because they react to the run: {'; '.join(left_out_guards)}.")
     if ordered_rows < stage.steps * batch:
-        notes.append(
-            f"The plan takes {stage.steps * batch:,} samples; an ordered file has the first {ordered_rows:,} of them."
-        )
+        notes.append(f"The plan takes {stage.steps * batch:,} samples; an ordered file has the first {ordered_rows:,}.")
     return tuple(notes)
 
 
@@ -262,7 +263,9 @@ def build_mined_mix(
     tasks = np.array(rows.table["task"].to_pylist(), dtype=object)
     rng, mix_parts, rows_in_order = np.random.default_rng(seed), [], []
     names, counts = np.unique(tasks.astype(str), return_counts=True)
-    for number, (task, share) in enumerate(zip(names.tolist(), _round_shares(counts).tolist(), strict=True), 1):
+    for number, (task, share) in enumerate(
+        zip(names.tolist(), _round_shares(counts.astype(np.float64)).tolist(), strict=True), 1
+    ):
         task_rows = rng.permutation(np.flatnonzero(tasks == task))
         mix_parts.append(MixPart(part_name(number, task, None), task, None, share, task_rows))
         rows_in_order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)

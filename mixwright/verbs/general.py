@@ -121,10 +121,8 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     items = items if draw.describe_lack(items) else leave_out_trained(items, gating.trained_on)
     if lack := draw.describe_lack(items):
         got = f"{lack} that are neither too easy nor too hard for {before}"
-        expected = (
-            f"{draw.MIN_FAMILIES} suitable kinds of general requests, {draw.MIN_SEALED} of them never "
-            f"replayed, and {draw.MIN_ITEMS} items"
-        )
+        expected = f"{draw.MIN_FAMILIES} suitable kinds of general requests, {draw.MIN_SEALED} of them never replayed, "
+        expected += f"and {draw.MIN_ITEMS} items"
         raise InconclusiveError(expected, got, "Bring your own items: --eval FILE.")
     own = () if measuring.held_out is None else (OWN,)
     groups = {REPLAYED: draw.OPEN_FAMILIES, SEALED: draw.SEALED_FAMILIES}

@@ -75,10 +75,8 @@ def _summarise_contrasts(name: str, contrasts: Sequence[str], lab: Path) -> str:
 def _format_figure(contrast: Mapping[str, Any]) -> str:
     """The mean of a contrast and its interval, behind a comma."""
     unit = str(contrast["unit"])
-    interval, shown_unit = (
-        Interval(contrast["value"], contrast["low"], contrast["high"], 2),
-        "share" if unit == "points" else unit,
-    )
+    interval = Interval(contrast["value"], contrast["low"], contrast["high"], 2)
+    shown_unit = "share" if unit == "points" else unit
     return f", {format_signed(interval.value, shown_unit)} {unit} {format_interval(interval, shown_unit)}"
 
 

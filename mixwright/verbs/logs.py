@@ -24,7 +24,7 @@ from mixwright.logs.judged import (
     judge_logs,
     judge_one,
 )
-from mixwright.logs.metrics import PARTIAL_CREDIT, add_thresholds
+from mixwright.logs.metrics import add_thresholds
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.measure.notes import write_notes
@@ -80,12 +80,9 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     found = judge_logs(*logs, _metrics_of(measuring, logs), margin)
     if not found.judged:
         seen = "; ".join(f"{one.task}: {one.message}" for one in found.caveats)
-        remedy = "Evaluate both models in the same way, on the same items."
+        remedy = "Evaluate both models in the same way, on the same items; name a threshold for a graded metric."
         if not set(logs[0].tasks) & set(logs[1].tasks):
-            names = [join_some(sorted(log.tasks)) for log in logs]
-            seen, remedy = f"no task in both ({names[0]}; {names[1]})", "Evaluate both models on the same tasks."
-        elif all(PARTIAL_CREDIT in one.message for one in found.caveats):
-            remedy = "Log a metric of 1 and 0 for both models."
+            seen = f"no task in both ({'; '.join(join_some(sorted(log.tasks)) for log in logs)})"
         raise InputError("items that both logs have and that can be judged", one_line(seen[:600]) or "none", remedy)
     gating = replace(gating, protect=_expand_groups(gating.protect, logs[0]))
     _check_protected(found, gating.protect)

@@ -28,7 +28,7 @@ from mixwright.run.opening import open_with_workers
 from mixwright.run.progress import describe_work
 from mixwright.trial.selection import format_selection
 from mixwright.verbs import direct, options, output
-from mixwright.verbs.export import build_mined_mix, read_text_handling, resolve_format, write_mix
+from mixwright.verbs.export import build_mined_mix, read_text_handling, resolve_format, say_mix
 from mixwright.verbs.options import MEASURING, PLACING, Folder, Measuring, Placing, Train, open_settings, with_budget
 from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
 
@@ -91,9 +91,8 @@ def mine(
     if not isinstance(source, RunConfig):
         measuring = replace(measuring, train=train, budget=budget if train else None)
         if measuring.measures_checkpoint(str(source), f"mine --miner {miner} MODEL"):
-            if keep is not None or export or tried or folder:
-                raise InputError("only --export-to with MODEL", "--keep, --export, --try or --folder", "Leave them out.")
-            placing.check_not_given()
+            if keep is not None or export or tried or folder or placing.cluster:
+                raise InputError("only --export-to with MODEL", "other options of a run", "Leave them out.")
             return _mine_checkpoint(str(source), measuring, miner, replay, export_to)
     if replay is not None:
         raise InputError("MODEL TRAIN with --replay", "RUN.YAML", "Set corpus.rehearse in it.")
@@ -123,8 +122,7 @@ def mine(
     of_rows = f" of {summary.training_rows:,}" if summary.kind == "chosen rows" else ""
     lines = [*wrap(f"{summary.rows:,}{of_rows} {summary.kind}: {path} ({summary.price})."), ""]
     lines += table(("task", "training rows", "mined rows"), rows, more="in the table")
-    for note in summary.notes:
-        output.say(f"mine: {note}")
+    output.say_notes(summary.notes, "mine")
     if export is not None:
         lines.append(_export_mix(checked_run, path, export, export_to))
     elif export_to is not None:
@@ -157,9 +155,7 @@ def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None
     mix_options = {"batch": train.prompts, "num_generations": train.generations, "seed": run.config.seed}
     objective, text_handling = cast("Objective", train.objective), read_text_handling(run.config.model, train.max_new_tokens)
     mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
-    for line in write_mix(mix, export, export_folder):
-        output.say(f"  {line}")
-    return f"Export: {export_folder} ({export})"
+    return say_mix(mix, export, export_folder)
 
 
 def _mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str | None, export_to: Path | None) -> Mined:
@@ -190,15 +186,12 @@ def _mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str
         reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "no request is left"
         remedy = "Give other requests, or more of them."
         raise InputError("requests that the model answers completely", reason, remedy, file=requests)
-    for note in rehearsal.notes:
-        output.say(note)
-    lines = [
-        {"id": row.id, "task": row.task, "prompt": messages(row.prompt), "completion": completion_like_prompt(row)}
-        | {"provenance": row.extra["provenance"]}
-        for row in rehearsal.rows
-    ]
-    path = folder / "rehearsal.jsonl"
-    write_text(path, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+    output.say_notes(rehearsal.notes, "replay")
+    path, lines = folder / "rehearsal.jsonl", list[str]()
+    for row in rehearsal.rows:
+        line = {"id": row.id, "task": row.task, "prompt": messages(row.prompt), "completion": completion_like_prompt(row)}
+        lines.append(json.dumps(line | {"provenance": row.extra["provenance"]}, ensure_ascii=False) + "\n")
+    write_text(path, "".join(lines))
     settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
     write_manifest(RunFolder(folder), digests_of(rows.corpus, rows.config), model, settings=settings, seeds={})
     counts = Counter(row.task for row in rehearsal.rows)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,7 +20,6 @@ from mixwright.verbs.budget import Budget, as_budget, start_budget
 if TYPE_CHECKING:
     from mixwright.learner.prompt_form import PromptForm
     from mixwright.trial.deadline import Deadline
-    from mixwright.verbs.planned import Planning
 
 IN_MEMORY = CorpusConfig("rows in memory")
 """Stands in settings for rows that were read already."""
@@ -165,7 +164,7 @@ class Measuring:
             raise InputError(f"a checkpoint with {', '.join(names)}", "none", "Name one, or set this in RUN.YAML.")
 
 
-def given_flags(record: Measuring | Placing | Planning) -> list[str]:
+def given_flags(record: Any) -> list[str]:
     """Return the options of a record that differ from their defaults, as they are typed."""
     names = {"held_out": "eval", "greedy": "greedy/--sampled"}
     fields = [field.name for field in dataclasses.fields(record) if getattr(record, field.name) not in (field.default, [])]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.errors import one_line
 from mixwright.records import Effect, Observation, Verdict, to_data
 from mixwright.run.folder import RunFolder, yaml_text
-from mixwright.run.progress import is_quiet
+from mixwright.run.progress import describe_work, is_quiet
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,6 +59,7 @@ def say(text: str) -> None:
     """Write progress, a note or a warning to stderr, on one line; `--quiet` drops all but warnings."""
     if is_quiet() and not text.startswith("warning"):
         return
+    describe_work(text, written=True)
     sys.stderr.write(one_line(text) + "\n")
     sys.stderr.flush()
 
@@ -68,10 +69,10 @@ def exit_code_of(observations: Iterable[Observation], fail_on: str) -> int:
     return EXIT_FOUND if any(seen.severity in FAILING_SEVERITIES[fail_on] for seen in observations) else 0
 
 
-def say_notes(notes: Iterable[str]) -> None:
-    """Say how the columns of a corpus were read."""
+def say_notes(notes: Iterable[str], about: str = "corpus") -> None:
+    """Say notes, such as how the columns of a corpus were read."""
     for note in notes:
-        say(f"corpus: {note}")
+        say(f"{about}: {note}")
 
 
 def out_json(data: Any) -> None:

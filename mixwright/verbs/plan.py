@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from mixwright import catalog
-from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, RunConfig, TrainConfig
+from mixwright.config import CorpusConfig, PlanConfig, RunConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.graded import read_graded
@@ -30,7 +30,7 @@ from mixwright.trial.stage import checked_plan
 from mixwright.verbs import options, output
 from mixwright.verbs.budget import time_left
 from mixwright.verbs.direct import comparing_command, load_models, measure_checkpoint, read_rows
-from mixwright.verbs.export import TextHandling, build_mix, check_export, read_text_handling, write_mix
+from mixwright.verbs.export import TextHandling, build_mix, check_export, read_text_handling, say_mix
 from mixwright.verbs.options import MEASURING, Folder, Measuring, Placing, open_settings, parse_columns
 from mixwright.verbs.planned import PLANNING, Planning, PlanReport, loss_token_shares, planned_lines
 from mixwright.verbs.replaying import plan_training
@@ -162,65 +162,22 @@ def _plan_checkpoint(
         export_to: folder of that export.
 
     Raises:
-        InputError: as `_measure_and_plan`, or for an output file that exists and is not a plan.
+        InputError: as `prepare`, for the planner, the objective, missing columns, or an output file that is no plan.
     """
     is_piped = output_file is None and not sys.stdout.isatty()
     plan_file = output_file or PLAN_FILE
     if not is_piped and plan_file.exists():
         read_yaml(plan_file, Plan)  # anything else is not written over
-    config, corpus, plan, text_handling, loss_shares = _measure_and_plan(model, measuring, planning)
-    lines = planned_lines(plan, corpus, config.train.prompts, loss_shares)
-    if not is_piped:
-        write_plan(plan_file, plan)
-        lines.append(f"Plan: {plan_file}")
-    if export is not None:
-        lines.append(_export(config, plan, corpus, text_handling, export, export_to or Path("export") / export))
-    else:
-        lines.append("\nFiles for a trainer: --export trl, axolotl, llama-factory or verl")
-    lines.append(f"Next: train, then  {comparing_command(model, measuring.held_out)}")
-    return PlanReport(plan, lines, None if is_piped else plan_file)
-
-
-def _measure_and_plan(
-    model: str, measuring: Measuring, planning: Planning
-) -> tuple[RunConfig, Corpus, Plan, TextHandling, dict[str, float]]:
-    """Measure one checkpoint and plan from it; writes nothing.
-
-    Returns the settings, the training rows with those to replay, the plan, how texts reach the model, and for SFT the share
-    of each task of the tokens in the loss.
-
-    Raises:
-        InputError: as `prepare`, or for the planner, the objective or missing columns.
-    """
-    objective = planning.objective
-    if objective is None:
-        rows = CorpusConfig(str(measuring.train or measuring.held_out), eval_share=0.0)
-        rows = replace(rows, columns=parse_columns(measuring.column), task=measuring.task or "all")
-        objective = infer_objective(read_corpus(rows))
-        output.say(f"objective: {objective}, from the columns of the rows; change it with --objective")
-    train_options = {"objective": objective, "steps": planning.steps, "prompts": planning.batch}
-    train = replace(TrainConfig(), **{name: value for name, value in train_options.items() if value is not None})
-    config = RunConfig(CorpusConfig("none"), plan=PlanConfig(planning.planner), train=train)
-    if (planning.keep or planning.share is not None) and config.planner != "rehearsal":
-        raise InputError("SFT or DPO for --keep and --share", f"the planner {config.planner}", "Leave them out.")
-    given = {"keep": list(planning.keep) or None, "share": planning.share}
-    plan_options = {name: value for name, value in given.items() if value is not None}
-    config = replace(config, plan=replace(config.plan, options=plan_options))
-    if objective not in NEEDED_COLUMNS:
-        raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
-    check_planner(config.planner, objective)
-    catalog.create("planners", config.planner, dict(config.plan.options))
-    evidence = catalog.load("planners", config.planner).EVIDENCE
+    config = _choose_settings(measuring, planning)
+    objective, evidence = config.train.objective, catalog.load("planners", config.planner).EVIDENCE
     if measuring.samples == 0 and "competence" in evidence:
         got, remedy = "--samples 0", "Leave it out, or ask for at least one."
         raise InputError(f"samples, which the planner {config.planner} reads", got, remedy)
-
     rows = read_rows(measuring, ungraded=objective != "grpo", rehearse=planning.replay)
     corpus = rows.all_rows or rows.corpus
     check_training(objective, corpus, "--objective")
     check_rehearsal(objective, corpus)
     check_keep(config.plan.options, corpus)
-    config = replace(config, corpus=rows.config, model=ModelConfig(model, measuring.adapter))
     measurements: Sequence[Measurement] = ()
     ready_learner, max_completion_tokens = None, measuring.max_new_tokens
     if rows.probe is None:
@@ -229,7 +186,6 @@ def _measure_and_plan(
         ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows)
         learner = ready_learner = ready.learners[0]
         measurements, max_completion_tokens = result.measurements, ready.config.measure.longest_completion
-        config = replace(ready.config, plan=config.plan, train=config.train)
     else:
         output.say("measure: skipped, because no answer can be graded; the plan is made from the rows alone")
         check_training_packages()
@@ -241,13 +197,42 @@ def _measure_and_plan(
             output.say(f"replay: the model answers {format_count(unanswered, 'request')} without a completion")
         limit = time_left(measuring.budget)
         rehearsal = rehearsal_rows(corpus, lambda: ready_learner or load_models((model,), measuring)[0], seconds_left=limit)
-        for note in rehearsal.notes:
-            output.say(f"replay: {note}")
+        output.say_notes(rehearsal.notes, "replay")
         corpus = corpus.with_rehearsal(rehearsal.rows)
     plan = make_plan(config.plan, config.train, corpus, measurements)
     loss_shares = loss_token_shares(plan, corpus, config.train, learner) if objective == "sft" else {}
-    text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
-    return config, corpus, plan, text_handling, loss_shares
+    lines = planned_lines(plan, corpus, config.train.prompts, loss_shares)
+    if not is_piped:
+        write_plan(plan_file, plan)
+        lines.append(f"Plan: {plan_file}")
+    if export is not None:
+        text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
+        lines.append(_export(config, plan, corpus, text_handling, export, export_to or Path("export") / export))
+    else:
+        lines.append("\nFiles for a trainer: --export trl, axolotl, llama-factory or verl")
+    lines.append(f"Next: train, then  {comparing_command(model, measuring.held_out)}")
+    return PlanReport(plan, lines, None if is_piped else plan_file)
+
+
+def _choose_settings(measuring: Measuring, planning: Planning) -> RunConfig:
+    """Return what the options say of planner and training. Raises InputError for what does not go together."""
+    objective = planning.objective
+    if objective is None:
+        rows = CorpusConfig(str(measuring.train or measuring.held_out), eval_share=0.0)
+        rows = replace(rows, columns=parse_columns(measuring.column), task=measuring.task or "all")
+        objective = infer_objective(read_corpus(rows))
+        output.say(f"objective: {objective}, from the columns of the rows; change it with --objective")
+    if objective not in NEEDED_COLUMNS:
+        raise InputError("--objective grpo, sft or dpo", repr(objective), "Correct it.")
+    train = TrainConfig(objective, planning.steps or TrainConfig().steps, planning.batch or TrainConfig().prompts)
+    given = {"keep": list(planning.keep) or None, "share": planning.share}
+    plan_options = {name: value for name, value in given.items() if value is not None}
+    config = RunConfig(CorpusConfig("none"), plan=PlanConfig(planning.planner, plan_options), train=train)
+    if plan_options and config.planner != "rehearsal":
+        raise InputError("SFT or DPO for --keep and --share", f"the planner {config.planner}", "Leave them out.")
+    check_planner(config.planner, objective)
+    catalog.create("planners", config.planner, plan_options)
+    return config
 
 
 def _plan_folder(
@@ -288,6 +273,4 @@ def _export(
     train = config.train
     settings = {"batch": train.prompts, "num_generations": train.generations, "seed": config.seed}
     mix = build_mix(plan, corpus, **settings, text_handling=text_handling)
-    for line in write_mix(mix, export, export_folder):
-        output.say(line)
-    return f"Export: {export_folder}"
+    return say_mix(mix, export, export_folder)

@@ -113,10 +113,8 @@ def preview(
     has_tools = any(row.get("tools") or _has_structures(row) for row, _, _ in structured)
     read = structured if has_tools else read
     if has_tools and PromptForm().resolved_for(tokenizer.chat_template).writes_tools:
-        output.say(
-            f"warning: the chat template of {model} shows no tools: here they stand in the system message, and calls are "
-            "JSON in <tool_call> tags, as in the exports of plan. TRL alone would leave tools and calls out."
-        )
+        where = "here they stand in the system message, and calls in <tool_call> tags, as in the exports of plan"
+        output.say(f"warning: the chat template of {model} shows no tools: {where}. TRL alone would leave both out.")
         read = [(_write_tools(row), task, source) for row, task, source in read]
     if arguments := parse_arguments(template or ()):
         read = [({**row, "chat_template_kwargs": arguments}, task, source) for row, task, source in read]
@@ -180,11 +178,8 @@ def read_as_trl(source: str, columns: Mapping[str, str], kind: Any = None) -> It
                 expected = f"columns {', '.join(sorted(form))} as in the first row"
                 raise location.error(expected, ", ".join(map(str, row)), "Add them.")
             own = {name: row[name] for name in (*form, "tools") if name in row}
-            yield (
-                own if kind is None else _as_axolotl(row, own, kind),
-                str(row.get("task") or location.task or "all"),
-                str(location),
-            )
+            written, task = own if kind is None else _as_axolotl(row, own, kind), row.get("task") or location.task or "all"
+            yield written, str(task), str(location)
         return
     for row in read_corpus(CorpusConfig(source, eval_share=0.0, columns=dict(columns))):
         if row.target or not row.prompt:

@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -31,7 +32,7 @@ from mixwright.suite.draw import REPLAYED, read_requests, write_suite
 from mixwright.verbs import output
 from mixwright.verbs.budget import time_left
 from mixwright.verbs.direct import load_models
-from mixwright.verbs.export import TextHandling, build_mix, write_mix
+from mixwright.verbs.export import TextHandling, build_mix, say_mix
 from mixwright.verbs.options import Measuring, parse_columns
 from mixwright.verbs.planned import Planning, PlanReport, loss_token_shares
 from mixwright.verbs.report import table, wrap
@@ -80,11 +81,8 @@ def plan_training(
     if not 0 < share <= MAX_SHARE:
         raise InputError(f"--share above 0 and at most {MAX_SHARE:g}", f"{share:g}", "Correct it.")
     if planning.only_replay and planning.replay is None:
-        raise InputError(
-            "--replay FILE with --only-replay",
-            "no --replay",
-            "Name a file of your own requests, or leave --only-replay out.",
-        )
+        remedy = "Name a file of your own requests, or leave --only-replay out."
+        raise InputError("--replay FILE with --only-replay", "no --replay", remedy)
     check_own_folder(folder, "mix.jsonl")
     columns = parse_columns(measuring.column)
     raw = {str(location): row for row, location in read_rows(train, "train")}
@@ -96,13 +94,9 @@ def plan_training(
     requests = [] if planning.only_replay else list(list_requests(per_kind, single=not chat))
     sources = [str(write_suite(find_store(), requests))] if requests else []
     sources += (planning.replay or "").splitlines()
-    corpus = read_corpus(
-        CorpusConfig(
-            train, rehearse="\n".join(sources), eval_share=0.0, columns=columns, task=measuring.task or Path(train).stem
-        )
-    )
-    for note in corpus.notes:
-        output.say(note)
+    data = CorpusConfig(train, rehearse="\n".join(sources), eval_share=0.0, columns=columns)
+    corpus = read_corpus(replace(data, task=measuring.task or Path(train).stem))
+    output.say_notes(corpus.notes)
     check_training("sft", corpus, "plan MODEL TRAIN")
     new = list(corpus.select(split="train"))  # held-out ones stay out
     if len(forms) > 1:
@@ -115,14 +109,10 @@ def plan_training(
     (learner,) = make_keeping(load_models((model,), measuring))
     limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
     made = rehearsal_rows(corpus, lambda: learner, **limits)
-    for note in made.notes:
-        output.say(f"replay: {note}")
+    output.say_notes(made.notes, "replay")
     if not made.rows:
-        raise InputError(
-            "answers of the model that end within the token limit",
-            f"none of {asked}",
-            f"Raise {'--max-new-tokens' if measuring.budget is None else '--budget'}, or train without replay.",
-        )
+        remedy = "Raise --max-new-tokens or --budget, or train without replay."
+        raise InputError("answers of the model that end within the token limit", f"none of {asked}", remedy)
     steps = planning.steps or math.ceil(len(new) / (1 - share) / batch)
     settings = TrainConfig(objective="sft", steps=steps, prompts=batch)
     corpus = corpus.with_rehearsal(made.rows)
@@ -135,9 +125,8 @@ def plan_training(
     Random(0).shuffle(mixed)
     folder.mkdir(parents=True, exist_ok=True)
     for name, rows in (("mix", mixed), ("replay", [{"task": row.task} | write_row(row) for row in made.rows])):
-        write_text(
-            folder / f"{name}.jsonl", "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-        )
+        text = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+        write_text(folder / f"{name}.jsonl", text)
     write_plan(folder / "plan.yaml", plan)
     shares = loss_token_shares(plan, corpus, settings, learner)
     lines = mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows))
@@ -145,9 +134,7 @@ def plan_training(
         lines.append(f"Too few answers for {share:.0%}: each is in the file at most {MAX_USES} times.")
     if export is not None:
         mix = build_mix(plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer)))
-        for line in write_mix(mix, export, export_to or folder / export):
-            output.say(line)
-        lines.append(f"Export: {export_to or folder / export}")
+        lines.append(say_mix(mix, export, export_to or folder / export))
     if planning.minutes is not None:
         teaching = watch_teaching(model, learner, train, sorted({row.task for row in new}), measuring, planning.minutes)
         write_json(folder / "teaching.json", teaching)
@@ -185,9 +172,8 @@ def write_plainly(example: Example, *, chat: bool) -> dict[str, Any]:
         InputError: a row with masks, which are not written.
     """
     if is_masked(example):
-        raise InputError(
-            "files of one form where rows have masks", "several", "Plan by files of one form.", file=example.source
-        )
+        remedy = "Plan by files of one form."
+        raise InputError("files of one form where rows have masks", "several", remedy, file=example.source)
     prompt, target = example.prompt or "", example.target or ""
     texts = (as_chat(prompt), as_chat(target, "assistant")) if chat else (prompt, target)
     return dict(zip(("prompt", "completion"), texts, strict=True)) | tools_of(example)
@@ -224,9 +210,7 @@ def choose_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> Any:
 
     if chat is None and (prompt is None or target is None):
         got = f"columns {', '.join(map(str, row))}"
-        remedy = (
-            "To train by RL on rows without completions: --objective grpo. Else name the columns: --column target=COLUMN."
-        )
+        remedy = "Name the columns: --column target=COLUMN. To train by RL on rows without completions: --objective grpo."
         raise InputError("rows of prompt and completion, or of messages", got, remedy)
     return write
 
@@ -252,9 +236,7 @@ def mixed_lines(
     total, kinds = sum(new.values()) + len(replay), Counter(row.task for row in replay)
     new_share, share = sum(new.values()) / total, len(replay) / total
     headline = f"Train on {new_share:.0%} new rows and {share:.0%} answers that the model already gives."
-    all_tokens = (
-        sum(shares.get(task, 0.0) for task in {*new, *kinds}) or 1.0
-    )  # kinds of which no row came in are not counted
+    all_tokens = sum(shares.get(task, 0.0) for task in {*new, *kinds}) or 1.0  # without kinds of which no row came in
     of_tokens = {task: shares.get(task, 0.0) / all_tokens for task in new}
     shown = [
         (task, f"{count:,}", f"{count / total:.1%}", f"{of_tokens[task]:.1%}", "1.0 x", "learn")

@@ -209,11 +209,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
         ("audit", f"checks: {', '.join(list_defaults('checks'))}"),
         ("measure", measured_text),
         ("plan", f"planner {config.planner}, {train_config.steps} steps of {step_size}{overrides_text}"),
-        (
-            "trial",
-            f"{compared_text}; each on {config.trial.seeds} seeds, {drawn_text} a branch (frozen: none), "
-            "then measured again",
-        ),
+        ("trial", f"{compared_text}; each on {config.trial.seeds} seeds, {drawn_text} a branch, then measured again"),
         ("verdict", str(folder.page)),
         *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(power_lines)),
     ]

@@ -331,17 +331,14 @@ def _log_lines(side: Answered) -> list[str]:
     grades, lines = TimedGrades(side.corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
     for item in side.items:
         for sample, reply in enumerate(side.replies_to(item)):
+            options, score = item.extra.get("options"), None
             row: dict[str, Any] = {"task": item.task, "id": item.id, "prompt": item.prompt, "answer": item.answer}
-            row |= {"level": item.level} if item.level is not None else {}
-            row |= ({"sample": sample} if side.samples else {}) | {"temperature": side.temperature}
-            row |= {"options": list(options)} if isinstance(options := item.extra.get("options"), list) else {}
+            row |= {"level": item.level, "sample": sample if side.samples else None, "temperature": side.temperature}
+            row |= {"options": options if isinstance(options, list) else None}
             if isinstance(reply, Reply):
                 score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
-                row |= {"completion": reply.text, "score": score, "cut": reply.cut}
-                row |= {"tokens": reply.tokens} if reply.tokens is not None else {}
-                row |= {"logprob": reply.logprob} if reply.logprob is not None else {}
-                row |= {"refused": True} if reply.refused else {}
-            else:
-                row["score"] = None
-            lines.append(json.dumps(row))
+                row |= {"completion": reply.text, "cut": reply.cut, "tokens": reply.tokens, "logprob": reply.logprob}
+                row |= {"refused": reply.refused or None}
+            told = {name: value for name, value in row.items() if value is not None}
+            lines.append(json.dumps(told | {"score": score}))
     return lines

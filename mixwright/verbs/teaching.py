@@ -64,10 +64,8 @@ def teaching_lines(found: Teaching) -> list[str]:
     header = ("", "before", "unseen items", "minus dealt-out", "trained items", "these rows teach")
     rows = [_taught_row(one) for one in found.taught]
     trainings = max((one.trainings for one in found.taught), default=0)
-    heading = (
-        f"Short trainings on one task at a time: {found.steps} steps of {found.batch} rows, "
-        f"{format_count(trainings, 'time')}; and as many with answers dealt out among the rows."
-    )
+    heading = f"Short trainings on one task at a time: {found.steps} steps of {found.batch} rows, "
+    heading += f"{format_count(trainings, 'time')}; and as many with answers dealt out among the rows."
     lines = ["", *wrap(heading), *table(header, rows, more="teaching.json")]
     named = [pull for pull in found.pulls if pull.shown]
     losses = [pull for pull in named if pull.change.value < 0][:MAX_PULLS]
