@@ -38,7 +38,8 @@ def write_top_up(holes: Sequence[Hole], cues: Sequence[Cue], out: Path) -> dict[
     check_top_up_file(out)
     asked = [hole for hole in holes if hole.is_hole and hole.kind != "task"]
     told = [cue for cue in cues if cue.label and cue.missing]
-    lines = [*map(_wanted, asked), *(line for cue in told for line in _wanted_beside(cue))]
+    lines = [{"task": hole.task, **hole.describe(), "rows": ROWS_PER_HOLE} for hole in asked]
+    lines += [line for cue in told for line in _wanted_beside(cue)]
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines)
     return {"holes": len(asked), "cues": len(told), "wanted": sum(line["rows"] for line in lines)}
@@ -50,17 +51,6 @@ def check_top_up_file(out: Path) -> None:
         raise InputError("a file ending in .jsonl", repr(out.name), "Name one.")
     if out.exists():
         raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=out)
-
-
-def _wanted(hole: Hole) -> dict[str, Any]:
-    return {
-        "task": hole.task,
-        "kind": hole.kind,
-        "missing": hole.what,
-        "levels": hole.levels,
-        "held_out_rows": len(hole.rows),
-        "rows": ROWS_PER_HOLE,
-    }
 
 
 def _wanted_beside(cue: Cue) -> Iterator[dict[str, Any]]:
