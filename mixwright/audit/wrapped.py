@@ -37,14 +37,12 @@ _BITS = 22
 
 
 class Match(NamedTuple):
-    """A held-out row that a train row holds, or that holds a train row."""
+    """A held-out row that a train row holds, or that holds a train row, with the same answer or none."""
 
     position: int
     """Position in the index."""
     inside: bool
     """The held-out prompt stands in the training text; else the other way round."""
-    agrees: bool
-    """The answer is the same, or one of them is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +145,8 @@ class WrappedIndex:
             if end < 0 or (stop - start == len(outer.words) and stop - start == len(inner.words)):
                 continue
             agrees = _answers_agree(held_out, row) or _answer_follows(held_out, outer.words[end : end + ANSWER_TAIL_WORDS])
-            if stop - start == len(inner.words) or (both_answered and agrees):
-                return Match(position, True, agrees)
+            if agrees and (both_answered or stop - start == len(inner.words)):
+                return Match(position, True)
         return None
 
     def _match_around(self, row: Row, runs: np.ndarray, joined_words: str) -> Iterator[Match]:
@@ -169,8 +167,9 @@ class WrappedIndex:
             )
             if is_at_end and indented_lines(row.prompt) in indented_lines(self.rows[position].prompt):
                 inner, outer = _parse(row.prompt), _parse(self.rows[position].prompt)
-                if inner.find_end(outer, 0, len(inner.words), last=True) >= min_end:
-                    yield Match(position, False, _answers_agree(self.rows[position], row))
+                is_held = inner.find_end(outer, 0, len(inner.words), last=True) >= min_end
+                if is_held and _answers_agree(self.rows[position], row):
+                    yield Match(position, False)
 
 
 class _Text:
