@@ -298,7 +298,7 @@ class Fingerprints(NamedTuple):
 
     tasks: tuple[str, ...]
     """Task names in order of appearance."""
-    texts: np.recarray[Any, Any]
+    texts: np.ndarray
     """One record per text: its row; index of its task; user turns of the chat that it is a turn of, 0 for a row;
     whether it is of the eval split; hashes of the prompt, outer space apart (exact), of its normal form, of the answer's
     normal form, and of the final answer: another way to the same answer is the same. Hashes of answers are 0 where there is
@@ -312,7 +312,7 @@ class Fingerprints(NamedTuple):
     @property
     def row_count(self) -> int:
         """Rows: texts before the first turn of a chat."""
-        return int((self.texts.turns == 0).sum())
+        return int((self.texts["turns"] == 0).sum())
 
 
 def combine(prompts: np.ndarray, answers: np.ndarray) -> np.ndarray:
@@ -334,7 +334,7 @@ def fingerprints(corpus: Corpus) -> Fingerprints:
             texts["task"] = np.array([codes.setdefault(task, len(codes)) for task in tasks], np.int32)[texts["task"]]
             parts.append(texts)
         texts = np.concatenate([*(part[part["turns"] == 0] for part in parts), *(part[part["turns"] > 0] for part in parts)])
-        _KNOWN[corpus] = Fingerprints(tuple(codes), texts.view(np.recarray))
+        _KNOWN[corpus] = Fingerprints(tuple(codes), texts)
     return _KNOWN[corpus]
 
 
