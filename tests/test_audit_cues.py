@@ -158,19 +158,6 @@ def test_counts_and_rows_to_add_by_hand() -> None:
     assert cue.missing == 31, "36 of 131 rows with it have another answer then, as 55 of all 200 rows had"
 
 
-def test_where_the_absence_of_a_cue_goes_with_the_other_answer_both_are_to_be_added() -> None:
-    """Every row has one of two words. Of 100 with each, 95 have its answer: 90 rows make each side even."""
-    rng, rows = random.Random(4), list[Example]()
-    for word, answer in (("really", "yes"), ("surely", "no")):
-        for place in range(100):
-            own = answer if place < 95 else {"yes": "no", "no": "yes"}[answer]
-            rows.append(Example(f"{word}{place}", "t", f"{_prompt(rng)} {word} {place}", answer=own))
-    (found,) = find_cues(Corpus.from_examples(rows))
-    (cue,) = [one for one in found.cues if one.feature.kind == "word"]
-    assert (cue.rows, cue.conflicts, cue.without) == (100, 5, 100)
-    assert (cue.missing, cue.missing_without) == (90, 90)
-
-
 def test_one_end_of_a_quantity_is_told_once() -> None:
     """The larger of two numbers decides, and in half of the rows a word goes with the answer: both words are told, too."""
     rng, rows = random.Random(0), list[Example]()

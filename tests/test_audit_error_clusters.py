@@ -30,11 +30,15 @@ def rows_of(*rows: str) -> list[list[Step]]:
     return [[step(right=letter != "x") for letter in word] for word in rows]
 
 
-def clustering_of(rows: list[list[Step]]) -> Clustering:
+def task_of(rows: list[list[Step]]) -> TaskSteps:
     task = TaskSteps()
     for own in rows:
         task.add(own)
-    return task.find_clustering(np.random.default_rng(0))
+    return task
+
+
+def clustering_of(rows: list[list[Step]]) -> Clustering:
+    return task_of(rows).find_clustering(np.random.default_rng(0))
 
 
 def test_what_goes_on_from_a_wrong_value_is_right_and_what_says_it_again_is_a_repeat() -> None:
@@ -45,7 +49,7 @@ def test_what_goes_on_from_a_wrong_value_is_right_and_what_says_it_again_is_a_re
         ("8 * 2 = 16", True),
         ("8 - 1 = 6", False),
     ]
-    found = clustering_of([steps])
+    found = task_of([steps])
     assert (found.steps, found.wrong) == (3, 2)
     assert (found.after, found.else_) == ((1, 2), (1, 1))
 
@@ -98,7 +102,7 @@ def test_the_correlation_is_that_of_loops(words: list[str]) -> None:
     assert found.correlation is not None
     total = between + (usual - 1) * within
     assert found.correlation.value == pytest.approx((between - within) / total if total > 0 else 0.0, abs=1e-9)
-    assert found.wrong == sum(map(int, flat))
+    assert task_of(rows_of(*words)).wrong == sum(map(int, flat))
 
 
 def test_chance_is_that_of_all_ways_to_deal_the_mistakes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +181,10 @@ def test_rows_without_steps_say_nothing_and_held_out_rows_are_not_read() -> None
 
 def test_all_steps_are_counted_and_the_first_of_them_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_errors, "MAX_STEPS", 11)
-    long, short = (clustering_of(rows_of(*["xx", "...", "x..", ".."] * count)) for count in (5, 1))
-    assert (long.steps, long.wrong, long.after, long.else_) == (50, 15, (5, 15), (10, 35))
+    rows = rows_of("xx", "...", "x..", "..")
+    long, short = (clustering_of(rows * count) for count in (5, 1))
+    task = task_of(rows * 5)
+    assert (task.steps, task.wrong, task.after, task.else_) == (50, 15, (5, 15), (10, 35))
     assert (long.correlation, long.null, long.chance) == (short.correlation, short.null, short.chance)
 
 

@@ -52,7 +52,7 @@ class Case:
         self.wrapped = {at: leaks.wrapped[at] for at in indexed_positions if at in leaks.wrapped}
         self.near = {at: leaks.near[at] for at in indexed_positions if at in leaks.near}
         self.siblings, self.expected, self.null, self.train_rows = Siblings(), 0.0, "", 0
-        overlap, found = leaks.overlap, [*(row for row, _, _ in self.wrapped.values()), *self.near.values()]
+        overlap, found = leaks.overlap, [*(row for row, _ in self.wrapped.values()), *self.near.values()]
         partners = np.concatenate([leaks.overlap.partner[held_out_positions], np.array(found, np.int64)])
         partners = partners[partners >= 0]
         if not len(partners):
@@ -85,7 +85,7 @@ class Case:
         train_prompts = _thin_out(self._train_prompts)
         sought = [self.leaks.wrapped_index.sought_words(position) for position in positions]
         rate = self._template.expected_holding(sought, train_prompts, self.train_rows) / max(len(positions), 1)
-        if not all(inside for _, inside, _ in self.wrapped.values()):
+        if not all(inside for _, inside in self.wrapped.values()):
             train_words = list(map(tokens, train_prompts))
             held = self._template.expected_holding(train_words, held_out_prompts, 1)
             rate += held * self.train_rows / max(len(train_words), 1)
@@ -100,13 +100,9 @@ class Case:
         )
         return max(by_wording, by_differing)
 
-    def wrapped_pairs(self, *, agreeing: bool) -> Pairs:
-        """Pairs of wrapped copies whose answers agree; or of those inside train whose do not."""
-        return [
-            (self.leaks.rows[position].number, row)
-            for position, (row, inside, agrees) in self.wrapped.items()
-            if agrees == agreeing and (agreeing or inside)
-        ]
+    def wrapped_pairs(self) -> Pairs:
+        """Pairs of wrapped copies."""
+        return [(self.leaks.rows[position].number, row) for position, (row, _) in self.wrapped.items()]
 
     def number_pairs(self, positions: np.ndarray) -> Pairs:
         """Pairs of places among the held-out rows."""

@@ -7,7 +7,6 @@ the manifest counts them.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from mixwright.audit.findings import two_sides
 from mixwright.audit.leaks import find_leaks
@@ -31,6 +29,7 @@ from mixwright.errors import InputError
 from mixwright.graders.choice import OPTION_COLUMNS
 from mixwright.records import Example, Observation, plain
 from mixwright.run.folder import replacing, write_json
+from mixwright.run.manifest import file_digest
 
 MAX_PASSES = 50
 """Audits of what is left: a finding lists so many rows at most."""
@@ -39,9 +38,9 @@ REPEAT, COPY = "repeat_", "train_"
 EMPTY = "empty"
 """What a finding says whose rows are left out if they have no answer at all."""
 CONTENT = ("task", "prompt", "target", "answer", "chosen", "rejected", "level", "skills")
-LINES, TABLE = (".jsonl", ".ndjson"), ".parquet"
+LINES = (".jsonl", ".ndjson")
 PACKED_LINES = tuple(end + packed for end in LINES for packed in (".gz", ".zst"))
-"""Endings of files that have a row per line, packed or not, and of tables."""
+"""Endings of files that have a row per line, packed or not."""
 
 
 @dataclass
@@ -164,13 +163,13 @@ def _repeats(observations: Sequence[Observation], corpus: Corpus) -> Iterator[tu
 def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
     """Write the rows of `config.train` that are left, as they stand there, and a manifest beside them.
 
-    Lines of a file of lines are copied byte for byte; other rows are written as one JSON object per line, or as Parquet
-    where both files are. Rows with a new mask are written anew.
+    Lines of a file of lines are copied byte for byte; other rows are written as one JSON object per line, and so are rows
+    with a new mask.
 
     Args:
         cleaned: what `clean` found in the rows of `config`.
         config: of the corpus.
-        out: file to write, `.jsonl` or `.parquet`.
+        out: file to write, `.jsonl`.
 
     Returns:
         The manifest.
@@ -180,22 +179,16 @@ def write_cleaned(cleaned: Cleaned, config: CorpusConfig, out: Path) -> Path:
     """
     source, manifest = Path(config.train), manifest_of(out)
     is_file = len(sources_of(config.train)) == 1 and source.is_file()
-    check_cleaned_file(config, out, mask=bool(cleaned.masked))
+    check_cleaned_file(config, out)
     dropped = cleaned.dropped.keys()
+    has_lines = is_file and suffix_of(source) in LINES + PACKED_LINES
     with replacing(out) as temporary:
-        if suffix_of(out) == TABLE:
-            cleaned.kept = _copy_table(source, temporary, dropped)
-        else:
-            has_lines = is_file and suffix_of(source) in LINES + PACKED_LINES
-            copied = _copied_lines(source, dropped) if has_lines else _made_lines(config, dropped)
-            lines = (_mask_line(line, cleaned.masked.get(place), config) for place, line in copied)
-            with temporary.open("wb") as file:
-                for cleaned.kept, line in enumerate(lines, 1):
-                    file.write(line)
-        digest = None
-        if is_file:
-            with source.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+        copied = _copied_lines(source, dropped) if has_lines else _made_lines(config, dropped)
+        lines = (_mask_line(line, cleaned.masked.get(place), config) for place, line in copied)
+        with temporary.open("wb") as file:
+            for cleaned.kept, line in enumerate(lines, 1):
+                file.write(line)
+        digest = file_digest(source) if is_file else None
         dropped_rows = [{"row": row, **reason} for row, reason in cleaned.dropped.items()]
         masked_rows = [
             {"row": place, "id": row.id, "checks": sorted(row.checks), "mask": row.spans, "turns": sorted(row.turns)}
@@ -224,17 +217,13 @@ def can_be_cleaned(config: CorpusConfig) -> bool:
     return not config.train.startswith(GENERATED_PREFIX) and not is_address(config.train)
 
 
-def check_cleaned_file(config: CorpusConfig, out: Path, *, mask: bool = False) -> None:
+def check_cleaned_file(config: CorpusConfig, out: Path) -> None:
     """Raises InputError where a cleaned copy of these rows cannot be written there."""
     if not can_be_cleaned(config):
         remedy = "Copy it here first; generate rows with another seed."
         raise InputError("a file on this machine", config.train, remedy)
-    if suffix_of(out) not in (*LINES, TABLE):
-        raise InputError("a file ending in .jsonl or .parquet", repr(out.name), "Name one.")
-    if suffix_of(out) == TABLE and mask:
-        raise InputError("a copy with masks as lines", repr(out.name), "Call it .jsonl.")
-    if suffix_of(out) == TABLE and (len(sources_of(config.train)) > 1 or suffix_of(Path(config.train)) != TABLE):
-        raise InputError("a copy of one Parquet file", repr(out.name), "Call it .jsonl.")
+    if suffix_of(out) not in LINES:
+        raise InputError("a file ending in .jsonl", repr(out.name), "Name one.")
     for path in (out, manifest_of(out)):
         if path.exists() or path.is_symlink():
             raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=path)
@@ -259,19 +248,3 @@ def _made_lines(config: CorpusConfig, dropped: Collection[str]) -> Iterator[tupl
         if str(location) not in dropped:
             named = {**row, "task": location.task} if location.task and row.get("task") is None else row
             yield str(location), (json.dumps(named, default=str) + "\n").encode()
-
-
-def _copy_table(source: Path, out: Path, dropped: Collection[str]) -> int:
-    import pyarrow.parquet as pq
-
-    start = kept = 0
-    try:
-        with pq.ParquetFile(source) as file, pq.ParquetWriter(out, file.schema_arrow) as writer:
-            for batch in file.iter_batches():
-                mask = [f"{source}#{start + n}" not in dropped for n in range(1, batch.num_rows + 1)]
-                writer.write_batch(batch.filter(pa.array(mask)))
-                start, kept = start + batch.num_rows, kept + sum(mask)
-    except (pa.ArrowException, MemoryError) as error:
-        remedy = "Name a .jsonl file for the copy."
-        raise InputError("columns that can be copied", str(error)[:120], remedy, file=source) from None
-    return kept

@@ -138,8 +138,8 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     a context have different prompts. Preference pairs are left out.
     """
     (tasks, prints), reader = fingerprints(corpus).of_rows(), Reader(corpus)
-    train = np.flatnonzero(~prints.held_out & (prints.answer != 0))
-    rows_by_task = {tasks[code]: train[at] for code, at in positions_by_code(prints.task[train]).items()}
+    train = np.flatnonzero(~prints["held_out"] & (prints["answer"] != 0))
+    rows_by_task = {tasks[code]: train[at] for code, at in positions_by_code(prints["task"][train]).items()}
     rows_by_task = {task: rows for task, rows in rows_by_task.items() if corpus.tasks[task].kind != "preference"}
     of_files = tasks_of_files(corpus)
     in_files = [rows for task, rows in rows_by_task.items() if task in of_files]
@@ -149,12 +149,12 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     return [_compare(task, total, reader, own) for task, total, own in repeated if len(own)]
 
 
-def _shared(prints: np.recarray[Any, Any], groups: Sequence[np.ndarray]) -> np.ndarray:
+def _shared(prints: np.ndarray, groups: Sequence[np.ndarray]) -> np.ndarray:
     """Return the row numbers (int64, ascending) whose prompt stands in several of these groups."""
-    own = [np.unique(prints.normal[rows]) for rows in groups]
+    own = [np.unique(prints["normal"][rows]) for rows in groups]
     prompts, counts = np.unique(np.concatenate([np.zeros(0, np.uint64), *own]), return_counts=True)
     rows = np.sort(np.concatenate([np.zeros(0, np.int64), *groups]))
-    return rows[np.isin(prints.normal[rows], prompts[counts > 1])]
+    return rows[np.isin(prints["normal"][rows], prompts[counts > 1])]
 
 
 @dataclass(frozen=True)
@@ -171,12 +171,12 @@ class _Repeated:
     """Whether they have not all one text for an answer."""
 
     @staticmethod
-    def read(prints: np.recarray[Any, Any], numbers: np.ndarray) -> _Repeated:
+    def read(prints: np.ndarray, numbers: np.ndarray) -> _Repeated:
         """Those among the rows of a task."""
-        numbers = numbers[np.argsort(prints.normal[numbers], kind="stable")]
-        starts = np.flatnonzero(np.r_[len(numbers) > 0, prints.normal[numbers][1:] != prints.normal[numbers][:-1]])
+        numbers = numbers[np.argsort(prints["normal"][numbers], kind="stable")]
+        starts = np.flatnonzero(np.r_[len(numbers) > 0, prints["normal"][numbers][1:] != prints["normal"][numbers][:-1]])
         counts = np.diff(np.r_[starts, len(numbers)])
-        least, most = (extreme.reduceat(prints.answer[numbers], starts) for extreme in (np.minimum, np.maximum))
+        least, most = (extreme.reduceat(prints["answer"][numbers], starts) for extreme in (np.minimum, np.maximum))
         several = counts > 1
         return _Repeated(numbers, starts[several], counts[several], (least != most)[several])
 

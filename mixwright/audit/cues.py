@@ -69,8 +69,6 @@ class Cue:
     """Of these, rows with another answer."""
     rest: float
     """Share of rows without it that have another answer; for rules that read options what blind choice gets wrong."""
-    without: int
-    """Rows without it, of those that were read; 0 for rules that read options."""
     others: float
     """Share of all rows that have another answer; the same as `rest` for rules that read options."""
     held_out: int
@@ -84,16 +82,6 @@ class Cue:
     def missing(self) -> int:
         """Rows with the cue and another answer that would make other answers as frequent as they are among all rows."""
         wanted = (self.others * self.rows - self.conflicts) / max(1 - self.others, 1 / self.rows)
-        return max(0, round(wanted))
-
-    @property
-    def missing_without(self) -> int:
-        """Rows without the cue and with its answer that would make the answer as frequent as it is among all rows; 0 where
-        its absence goes with no other answer.
-        """
-        if self.rest < LEAST_SHARE:
-            return 0
-        wanted = (self.rest - self.others) * self.without / max(self.others, 1 / max(self.without, 1))
         return max(0, round(wanted))
 
 
@@ -211,7 +199,7 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
     found, held_out_answers = list[Cue](), [_read_answer(row).removeprefix(start) for row in held_out]
     for feature, label in _choose(features, has_label):
         own, is_other, beside = features[feature], ~has_label[label], _rows_with(feature, held_out, shared_parts)
-        own, without = own[np.argsort(~is_other[own], kind="stable")], len(rows) - len(own)
+        own = own[np.argsort(~is_other[own], kind="stable")]
         conflicts, others = int(is_other[own].sum()), int(is_other.sum())
         cue = Cue(
             task=task,
@@ -219,8 +207,7 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
             label=label,
             rows=len(own),
             conflicts=conflicts,
-            rest=(others - conflicts) / without,
-            without=without,
+            rest=(others - conflicts) / (len(rows) - len(own)),
             others=others / len(rows),
             held_out=len(beside),
             held_out_conflicts=sum(held_out_answers[position] != label for position in beside),
@@ -340,7 +327,6 @@ def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]
             rows=len(own),
             conflicts=len(own) - wins,
             rest=1 - chance,
-            without=0,
             others=1 - chance,
             held_out=len(beside),
             held_out_conflicts=len(beside) - sum(beside),

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from mixwright.audit.forms import FormCounts, coarse_form
 from mixwright.audit.leaks import find_leaks
@@ -105,10 +105,10 @@ class Hole:
     is_hole: bool
     """Chance does not explain it."""
 
-    @property
-    def levels(self) -> list[float]:
-        """Levels of its rows."""
-        return sorted({need.level for need in self.rows if need.level is not None})
+    def describe(self) -> dict[str, Any]:
+        """Return what is lacking, as a row of a list."""
+        levels = sorted({need.level for need in self.rows if need.level is not None})
+        return {"kind": self.kind, "missing": self.what, "levels": levels, "held_out_rows": len(self.rows)}
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ class Leaks:
     """Index of the texts of `rows`, which finds copies with text around them."""
     near_index: NearIndex
     """Index of the prompts of `rows`, which finds near-duplicates."""
-    wrapped: dict[int, tuple[int, bool, bool]]
-    """Position in `rows` -> number of a train row that holds it or (False) is held by it, and whether the answers agree."""
+    wrapped: dict[int, tuple[int, bool]]
+    """Position in `rows` -> number of the first train row that holds it or (False) is held by it."""
     near: dict[int, int]
     """Position in `rows`, wrapped ones apart -> number of the first train row that nearly is it."""
     copied: np.ndarray
@@ -68,25 +68,24 @@ def _search_leaks(corpus: Corpus) -> Leaks:
     overlap = _accept_graded_answers(corpus, reader, find_overlap(prints))
     wrapped_index, near_index = _index(tuple(reader.sample(overlap.held_out[overlap.partner < 0], MAX_ROWS_INDEXED)))
     rows = tuple(wrapped_index.rows)
-    wrapped: dict[int, tuple[int, bool, bool]] = {}
+    wrapped: dict[int, tuple[int, bool]] = {}
     near: dict[int, int] = {}
     copied, nearly_copied = overlap.copied.copy(), np.zeros(len(corpus), bool)
     for first, shard in map_shards(corpus, _search_shard, rows, "leaks") if rows else ():
-        for position, (number, inside, agrees) in shard.wrapped.items():
-            if position not in wrapped or (agrees and not wrapped[position][2]):
-                wrapped[position] = (first + number, inside, agrees)
+        for position, (number, inside) in shard.wrapped.items():
+            wrapped.setdefault(position, (first + number, inside))
         for position, number in shard.near.items():
             near.setdefault(position, first + number)
         copied[first + shard.copied] = True
         nearly_copied[first + shard.nearly_copied] = True
-    near = {at: number for at, number in near.items() if at not in wrapped or not wrapped[at][2]}
+    near = {at: number for at, number in near.items() if at not in wrapped}
     return Leaks(prints.tasks, overlap, rows, wrapped_index, near_index, wrapped, near, copied, nearly_copied)
 
 
 class _FoundInShard(NamedTuple):
     """Of one shard what `Leaks` has, with its own row numbers; rows as int64 numbers."""
 
-    wrapped: dict[int, tuple[int, bool, bool]]
+    wrapped: dict[int, tuple[int, bool]]
     near: dict[int, int]
     copied: np.ndarray
     nearly_copied: np.ndarray
@@ -95,7 +94,7 @@ class _FoundInShard(NamedTuple):
 def _search_shard(batches: Sequence[pa.RecordBatch], held_out: tuple[Row, ...]) -> _FoundInShard:
     """Search the training rows of a shard for held-out ones."""
     wrapped_index, near_index = _index(held_out)
-    wrapped: dict[int, tuple[int, bool, bool]] = {}
+    wrapped: dict[int, tuple[int, bool]] = {}
     near: dict[int, int] = {}
     copied, nearly_copied = set[int](), set[int]()
     for row, turn_count in with_turns(batches):
@@ -103,10 +102,8 @@ def _search_shard(batches: Sequence[pa.RecordBatch], held_out: tuple[Row, ...]) 
             continue
         prompt_words = normal_words(row.prompt)
         for match in wrapped_index.matches(row, prompt_words, is_turn=turn_count > 0):
-            if match.position not in wrapped or (match.agrees and not wrapped[match.position][2]):
-                wrapped[match.position] = (row.number, match.inside, match.agrees)
-            if match.agrees:
-                copied.add(row.number)
+            wrapped.setdefault(match.position, (row.number, match.inside))
+            copied.add(row.number)
         for at in () if turn_count else near_index.find_near(row, prompt_words):
             near.setdefault(at, row.number)
             nearly_copied.add(row.number)

@@ -40,7 +40,7 @@ class LabelledRow:
     ends: bool | None
     """Whether the last end-of-turn token is a target; None where the row has none, or it was cut."""
     faults: frozenset[str] = field(default_factory=frozenset)
-    """Faults that the tokens or the text of the row show: keys of `WORDS`."""
+    """Faults that the tokens or the text of the row show, as `WORDS` names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Labelled:
     max_length: int | None
     """Most tokens of a row."""
     faults: frozenset[str] = field(default_factory=frozenset)
-    """Faults of the settings: keys of `WORDS`."""
+    """Faults of the settings, as `WORDS` names them."""
     marked: Mapping[int, Sequence[tuple[str, bool]]] = field(default_factory=dict)
     """Number of a row -> its text in pieces, each with whether the loss is taken on it; for the first rows."""
 
@@ -75,102 +75,91 @@ class TaskFacts:
         return self.targets / max(self.tokens, 1)
 
 
-CHECKS = ("targets", "template", "truncation")
-"""Checks under whose names faults are reported."""
-Words = tuple[str, Severity, str, str]
-"""Check, severity, what is seen, what to do."""
-WORDS: dict[str, Words] = {
-    "no target": (
-        "targets",
-        "error",
-        "have no token that the loss is taken on, so nothing is learned from them",
-        "Check assistant_only_loss, the template's {% generation %} marks, and max_length against the prompts.",
-    ),
-    "all targets": (
-        "targets",
-        "warning",
-        "are trained on completely, prompt included",
-        "Set completion_only_loss (prompt and completion) or assistant_only_loss (messages).",
-    ),
-    "prompt trained": (
-        "targets",
-        "warning",
-        "have words of the prompt among the targets",
-        "Set completion_only_loss or assistant_only_loss; with masks of your own, check where they begin.",
-    ),
-    "end not trained": (
-        "targets",
-        "error",
-        "do not train the token that ends the answer: the model will not learn to stop",
-        "Put the end-of-turn token inside {% generation %}, or end each completion with the eos token.",
-    ),
-    "cut": (
-        "truncation",
-        "warning",
-        "are cut at max_length, so that the end of the answer is missing",
-        "Raise max_length, or shorten or leave out these rows.",
-    ),
-    "left out": (
-        "truncation",
-        "warning",
-        "are longer than sequence_len, so that Axolotl leaves them out",
-        "Raise sequence_len, shorten these rows, or set excess_length_strategy: truncate.",
-    ),
-    "rows read each other": (
-        "truncation",
-        "error",
-        "are packed, but attention does not keep them apart",
-        "Use packing_strategy bfd with attn_implementation flash_attention_2, or no packing.",
-    ),
-    "double bos": (
-        "template",
-        "warning",
-        "begin with two bos tokens",
-        "Take the bos token out of the texts or of the template.",
-    ),
-    "generation prompt twice": (
-        "template",
-        "error",
-        "contain the start of the assistant's turn twice",
-        "Give plain messages: the trainer adds the template itself.",
-    ),
-    "thoughts added": (
-        "template",
-        "warning",
-        "get thinking tags from the template that are not in the row",
-        "Train with the template and settings of inference (enable_thinking=False).",
-    ),
-    "thoughts dropped": (
-        "template",
-        "warning",
-        "have thoughts that the template leaves out, so they are not trained on",
-        "Put each turn whose thoughts count into a row of its own, or train with another template.",
-    ),
-    "prompt differs": (
-        "template",
-        "warning",
-        "start differently in training than the prompt at inference",
-        "Use one template for both, and one that renders the prompt alike with and without an answer.",
-    ),
-    "template differs": (
-        "template",
-        "warning",
-        "have a different chat template in training than at inference",
-        "Save the training template with the model, or train with the model's own.",
-    ),
-    "special token in text": (
-        "template",
-        "warning",
-        "contain a special token of the model inside a text",
-        "Write plain texts: the trainer adds these tokens.",
-    ),
-    "wrong role": (
-        "template",
-        "warning",
-        "have turns that do not end with the assistant, or roles that do not alternate",
-        "Name the roles system, user and assistant, and end with the assistant's answer.",
-    ),
+WORDS: dict[str, dict[str, tuple[Severity, str, str]]] = {
+    "targets": {
+        "no target": (
+            "error",
+            "have no token that the loss is taken on, so nothing is learned from them",
+            "Check assistant_only_loss, the template's {% generation %} marks, and max_length against the prompts.",
+        ),
+        "all targets": (
+            "warning",
+            "are trained on completely, prompt included",
+            "Set completion_only_loss (prompt and completion) or assistant_only_loss (messages).",
+        ),
+        "prompt trained": (
+            "warning",
+            "have words of the prompt among the targets",
+            "Set completion_only_loss or assistant_only_loss; with masks of your own, check where they begin.",
+        ),
+        "end not trained": (
+            "error",
+            "do not train the token that ends the answer: the model will not learn to stop",
+            "Put the end-of-turn token inside {% generation %}, or end each completion with the eos token.",
+        ),
+    },
+    "truncation": {
+        "cut": (
+            "warning",
+            "are cut at max_length, so that the end of the answer is missing",
+            "Raise max_length, or shorten or leave out these rows.",
+        ),
+        "left out": (
+            "warning",
+            "are longer than sequence_len, so that Axolotl leaves them out",
+            "Raise sequence_len, shorten these rows, or set excess_length_strategy: truncate.",
+        ),
+        "rows read each other": (
+            "error",
+            "are packed, but attention does not keep them apart",
+            "Use packing_strategy bfd with attn_implementation flash_attention_2, or no packing.",
+        ),
+    },
+    "template": {
+        "double bos": (
+            "warning",
+            "begin with two bos tokens",
+            "Take the bos token out of the texts or of the template.",
+        ),
+        "generation prompt twice": (
+            "error",
+            "contain the start of the assistant's turn twice",
+            "Give plain messages: the trainer adds the template itself.",
+        ),
+        "thoughts added": (
+            "warning",
+            "get thinking tags from the template that are not in the row",
+            "Train with the template and settings of inference (enable_thinking=False).",
+        ),
+        "thoughts dropped": (
+            "warning",
+            "have thoughts that the template leaves out, so they are not trained on",
+            "Put each turn whose thoughts count into a row of its own, or train with another template.",
+        ),
+        "prompt differs": (
+            "warning",
+            "start differently in training than the prompt at inference",
+            "Use one template for both, and one that renders the prompt alike with and without an answer.",
+        ),
+        "template differs": (
+            "warning",
+            "have a different chat template in training than at inference",
+            "Save the training template with the model, or train with the model's own.",
+        ),
+        "special token in text": (
+            "warning",
+            "contain a special token of the model inside a text",
+            "Write plain texts: the trainer adds these tokens.",
+        ),
+        "wrong role": (
+            "warning",
+            "have turns that do not end with the assistant, or roles that do not alternate",
+            "Name the roles system, user and assistant, and end with the assistant's answer.",
+        ),
+    },
 }
+"""Check under whose name it is reported -> fault -> severity, what is seen, what to do."""
+CHECKS = ("targets", "template", "truncation")
 
 
 def count_facts(labelled: Labelled) -> list[TaskFacts]:
@@ -212,7 +201,8 @@ def observe_learnt(labelled: Labelled) -> list[Observation]:
             rows_by_fault[fault].append(row)
     rows_by_fault |= {fault: list(labelled.rows) for fault in labelled.faults}
     total, observations = len(labelled.rows), list[Observation]()
-    for fault, (check, severity, seen, remedy) in WORDS.items():
+    words = ((check, *pair) for check, faults in WORDS.items() for pair in faults.items())
+    for check, fault, (severity, seen, remedy) in words:
         if rows := rows_by_fault.get(fault):
             evidence = tuple({"id": str(row.number), "source": row.source, "prompt": row.beginning} for row in rows)
             text = f"{len(rows):,} of {total:,} rows {seen}."

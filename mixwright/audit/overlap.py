@@ -6,7 +6,6 @@ Left out on purpose: judging. An overlap is a leak or chance only beside its nul
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -41,42 +40,43 @@ class Overlap:
 def find_overlap(prints: Fingerprints) -> Overlap:
     """Compare the splits. Answers agree when the final answers do."""
     row_count, is_question = prints.row_count, ~_find_talk(prints.texts)
-    held_out_texts = prints.texts[is_question & prints.texts.held_out]
-    train_texts = prints.texts[is_question & ~prints.texts.held_out]
-    unanswered = train_texts[train_texts.final == 0]
-    match_by_prompt = _first_match(train_texts.row, train_texts.normal, held_out_texts.normal)
+    held_out_texts = prints.texts[is_question & prints.texts["held_out"]]
+    train_texts = prints.texts[is_question & ~prints.texts["held_out"]]
+    unanswered = train_texts[train_texts["final"] == 0]
+    match_by_prompt = _first_match(train_texts["row"], train_texts["normal"], held_out_texts["normal"])
     # what is asked of one text depends on the task
-    of_task = [combine(texts.normal, texts.task.astype(np.uint64)) for texts in (train_texts, held_out_texts)]
-    match_in_task = _first_match(train_texts.row, *of_task)
-    has_task = np.isin(held_out_texts.task, train_texts.task)
+    of_task = [combine(texts["normal"], texts["task"].astype(np.uint64)) for texts in (train_texts, held_out_texts)]
+    match_in_task = _first_match(train_texts["row"], *of_task)
+    has_task = np.isin(held_out_texts["task"], train_texts["task"])
     stands_with_answer = np.where(has_task, match_in_task, match_by_prompt) >= 0
-    items, held_out_items = (combine(texts.normal, texts.final) for texts in (train_texts, held_out_texts))
-    match_by_item = _first_match(train_texts.row, items, held_out_items)
-    match_by_unanswered = _first_match(unanswered.row, unanswered.normal, held_out_texts.normal)
-    is_unanswered_match = (held_out_texts.final == 0) & (match_by_prompt >= 0)
+    items, held_out_items = (combine(texts["normal"], texts["final"]) for texts in (train_texts, held_out_texts))
+    match_by_item = _first_match(train_texts["row"], items, held_out_items)
+    match_by_unanswered = _first_match(unanswered["row"], unanswered["normal"], held_out_texts["normal"])
+    is_unanswered_match = (held_out_texts["final"] == 0) & (match_by_prompt >= 0)
     is_shared = (match_by_item >= 0) | (match_by_unanswered >= 0) | is_unanswered_match
     best_match = match_by_prompt
     for match in (match_in_task, match_by_unanswered, match_by_item):  # the best match is the last
         best_match = np.where(match >= 0, match, best_match)
-    is_copied = np.isin(items, held_out_items) | np.isin(train_texts.normal, held_out_texts.normal[is_unanswered_match])
-    is_copied |= (train_texts.final == 0) & np.isin(train_texts.normal, held_out_texts.normal)
+    normal, held_out_normal = train_texts["normal"], held_out_texts["normal"]
+    is_copied = np.isin(items, held_out_items) | np.isin(normal, held_out_normal[is_unanswered_match])
+    is_copied |= (train_texts["final"] == 0) & np.isin(normal, held_out_normal)
     copied = np.zeros(row_count, bool)
-    copied[train_texts.row[is_copied]] = True
+    copied[train_texts["row"][is_copied]] = True
 
-    is_held_out = prints.texts.held_out[:row_count]
+    is_held_out = prints.texts["held_out"][:row_count]
     held_out = np.flatnonzero(is_held_out)
-    position_of_text = np.searchsorted(held_out, held_out_texts.row)
+    position_of_text = np.searchsorted(held_out, held_out_texts["row"])
     shared, exact, prompt_in_train = (np.zeros(len(held_out), bool) for _ in range(3))
     shared[position_of_text[is_shared]] = True
     prompt_in_train[position_of_text[stands_with_answer]] = True
-    exact[position_of_text[is_shared & np.isin(held_out_texts.exact, train_texts.exact)]] = True
+    exact[position_of_text[is_shared & np.isin(held_out_texts["exact"], train_texts["exact"])]] = True
     partner = np.full(len(held_out), -1, np.int64)
     for is_partnered in ((match_by_prompt >= 0) & ~is_shared, is_shared):
         partner[position_of_text[is_partnered]] = best_match[is_partnered]
     return Overlap(
         held_out=held_out,
         train=np.flatnonzero(~is_held_out),
-        task=prints.texts.task[:row_count],
+        task=prints.texts["task"][:row_count],
         shared=shared,
         exact=exact,
         other_answer=prompt_in_train & ~shared,
@@ -85,14 +85,14 @@ def find_overlap(prints: Fingerprints) -> Overlap:
     )
 
 
-def _find_talk(texts: np.recarray[Any, Any]) -> np.ndarray:
+def _find_talk(texts: np.ndarray) -> np.ndarray:
     """Turns that stand in several chats of one split, such as greetings, are no questions; bool of shape (texts,)."""
     is_talk = np.zeros(len(texts), bool)
     for split in (False, True):
-        turns = np.flatnonzero((texts.turns > 1) & (texts.held_out == split))
-        _, group_of_turn, counts = np.unique(texts.normal[turns], return_inverse=True, return_counts=True)
+        turns = np.flatnonzero((texts["turns"] > 1) & (texts["held_out"] == split))
+        _, group_of_turn, counts = np.unique(texts["normal"][turns], return_inverse=True, return_counts=True)
         is_talk[turns] = counts[group_of_turn] >= MIN_CHATS_WITH_TALK
-    return is_talk | np.isin(texts.normal, texts.normal[is_talk]) & (texts.turns > 0)
+    return is_talk | np.isin(texts["normal"], texts["normal"][is_talk]) & (texts["turns"] > 0)
 
 
 def _first_match(rows: np.ndarray, candidates: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -112,7 +112,7 @@ def find_likenesses(corpus: Corpus) -> list[Likenesses]:
 
 def _sought(leaks: Leaks) -> np.ndarray:
     """Held-out rows that no other check lists as copies, int64."""
-    wrapped = [leaks.rows[at].number for at, (_, _, agrees) in leaks.wrapped.items() if agrees]
+    wrapped = [leaks.rows[at].number for at in leaks.wrapped]
     return np.setdiff1d(leaks.overlap.held_out[leaks.overlap.partner < 0], np.array(wrapped, np.int64))
 
 

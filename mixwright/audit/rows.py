@@ -234,21 +234,20 @@ def sample_training_rows(corpus: Corpus, *, whole: bool) -> Sample:
     return Sample(corpus.take(np.sort(np.concatenate(drawn))), notes)
 
 
-def rows_by_task(corpus: Corpus, split: str) -> dict[str, np.ndarray]:
-    """Task -> numbers of its rows of a split, ascending."""
+def rows_by_task(corpus: Corpus, split: str | None = None) -> dict[str, np.ndarray]:
+    """Task -> numbers of its rows, or those of a split, ascending."""
     tasks = corpus.table["task"].combine_chunks().dictionary_encode()
-    numbers = np.flatnonzero(pc.equal(corpus.table["split"], split).to_numpy())
+    numbers = np.arange(len(corpus)) if split is None else np.flatnonzero(pc.equal(corpus.table["split"], split).to_numpy())
     by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
     return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
 
 
 def tasks_of_files(corpus: Corpus) -> frozenset[str]:
     """Names of tasks that are those of their files, where several files are read; a task column can name them so, too."""
-    tasks = corpus.table["task"].combine_chunks().dictionary_encode()
-    codes, firsts = np.unique(tasks.indices.to_numpy(), return_index=True)
-    places = corpus.table["source"].take(pa.array(firsts)).to_pylist()
-    names = zip(tasks.dictionary.take(pa.array(codes)).to_pylist(), places, strict=True)
-    found = frozenset(name for name, place in names if name == task_of(Path(re.sub(r"[:#]\d+$", "", place))))
+    tasks = rows_by_task(corpus)
+    places = corpus.table["source"].take(pa.array([numbers[0] for numbers in tasks.values()], pa.int64())).to_pylist()
+    pairs = zip(tasks, places, strict=True)
+    found = frozenset(name for name, place in pairs if name == task_of(Path(re.sub(r"[:#]\d+$", "", place))))
     return found if len(found) > 1 else frozenset()
 
 
@@ -299,7 +298,7 @@ class Fingerprints(NamedTuple):
 
     tasks: tuple[str, ...]
     """Task names in order of appearance."""
-    texts: np.recarray[Any, Any]
+    texts: np.ndarray
     """One record per text: its row; index of its task; user turns of the chat that it is a turn of, 0 for a row;
     whether it is of the eval split; hashes of the prompt, outer space apart (exact), of its normal form, of the answer's
     normal form, and of the final answer: another way to the same answer is the same. Hashes of answers are 0 where there is
@@ -313,7 +312,7 @@ class Fingerprints(NamedTuple):
     @property
     def row_count(self) -> int:
         """Rows: texts before the first turn of a chat."""
-        return int((self.texts.turns == 0).sum())
+        return int((self.texts["turns"] == 0).sum())
 
 
 def combine(prompts: np.ndarray, answers: np.ndarray) -> np.ndarray:
@@ -335,7 +334,7 @@ def fingerprints(corpus: Corpus) -> Fingerprints:
             texts["task"] = np.array([codes.setdefault(task, len(codes)) for task in tasks], np.int32)[texts["task"]]
             parts.append(texts)
         texts = np.concatenate([*(part[part["turns"] == 0] for part in parts), *(part[part["turns"] > 0] for part in parts)])
-        _KNOWN[corpus] = Fingerprints(tuple(codes), texts.view(np.recarray))
+        _KNOWN[corpus] = Fingerprints(tuple(codes), texts)
     return _KNOWN[corpus]
 
 

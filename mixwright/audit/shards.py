@@ -35,7 +35,7 @@ class ShardJob:
     """One pass over one shard."""
 
     file: str
-    """As of `Shards`."""
+    """Arrow IPC, a record batch for each of the corpus's batches; workers map it into memory."""
     start: int
     """First of its record batches."""
     stop: int
@@ -44,32 +44,6 @@ class ShardJob:
     """Function of a module: what it learns of these rows."""
     arguments: tuple[Any, ...]
     """Behind the batches."""
-
-
-@dataclass(frozen=True)
-class Shards:
-    """The rows of one corpus in a file, and the workers that read it."""
-
-    file: Path
-    """Arrow IPC, a record batch for each of its batches; workers map it into memory."""
-    starts: tuple[int, ...]
-    """First row of each of its record batches, and one past the last row."""
-    workers: Workers
-    """Running ones."""
-
-    def map(self, function: Callable[..., Any], argument: Any, what: str, *of_rows: np.ndarray) -> list[tuple[int, Any]]:
-        """Do what `map_shards` does, in the workers."""
-        count = len(self.starts) - 1
-        size = max(MIN_BATCHES, -(-count // (SHARDS_PER_WORKER * self.workers.count)))
-        jobs, first_rows = list[Job](), list[int]()
-        for start in range(0, count, size):
-            stop = min(start + size, count)
-            rows = slice(self.starts[start], self.starts[stop])
-            arguments = (argument, *(values[rows] for values in of_rows))
-            job = ShardJob(str(self.file), start, stop, function, arguments)
-            jobs.append(Job(f"{what}, shard {len(jobs) + 1}", work_on_shard, job, cost=stop - start))
-            first_rows.append(rows.start)
-        return list(zip(first_rows, self.workers.run(jobs, title=what), strict=True))
 
 
 @contextmanager
@@ -106,12 +80,24 @@ def in_shards(corpus: Corpus, workers: Workers, folder: Path) -> Iterator[None]:
         folder: that all of them see; a copy of the rows stands there meanwhile.
     """
     with tempfile.TemporaryDirectory(prefix=".mixwright-", dir=folder) as scratch:
-        file, starts = Path(scratch) / "rows.arrow", [0]
+        file, starts = (Path(scratch) / "rows.arrow").resolve(), [0]
         with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, corpus.table.schema) as writer:
             for batch in corpus.batches(BATCH_ROWS):
                 writer.write_batch(batch)
                 starts.append(starts[-1] + batch.num_rows)
-        corpus.map_in_workers = Shards(file.resolve(), tuple(starts), workers).map
+        count = len(starts) - 1
+        size = max(MIN_BATCHES, -(-count // (SHARDS_PER_WORKER * workers.count)))
+
+        def map_in_workers(function: Callable[..., Any], argument: Any, what: str, *of_rows: np.ndarray) -> list[Any]:
+            jobs = list[Job]()
+            for start in range(0, count, size):
+                stop = min(start + size, count)
+                own = (values[starts[start] : starts[stop]] for values in of_rows)
+                job = ShardJob(str(file), start, stop, function, (argument, *own))
+                jobs.append(Job(f"{what}, shard {len(jobs) + 1}", work_on_shard, job, cost=stop - start))
+            return list(zip(starts[:count:size], workers.run(jobs, title=what), strict=True))
+
+        corpus.map_in_workers = map_in_workers
         try:
             yield
         finally:

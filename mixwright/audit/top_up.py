@@ -7,9 +7,8 @@ Left out on purpose: the rows, which somebody has to write or to ask a generator
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mixwright.audit.cue_features import describe_feature
 from mixwright.audit.cues import Cue
@@ -38,7 +37,11 @@ def write_top_up(holes: Sequence[Hole], cues: Sequence[Cue], out: Path) -> dict[
     check_top_up_file(out)
     asked = [hole for hole in holes if hole.is_hole and hole.kind != "task"]
     told = [cue for cue in cues if cue.label and cue.missing]
-    lines = [*map(_wanted, asked), *(line for cue in told for line in _wanted_beside(cue))]
+    lines = [{"task": hole.task, **hole.describe(), "rows": ROWS_PER_HOLE} for hole in asked]
+    for cue in told:
+        missing = f"the prompt {describe_feature(cue.feature)}, and the answer is not {cue.label!r}"
+        line = {"task": cue.task, "kind": "cue", "missing": missing, "levels": []}
+        lines.append(line | {"held_out_rows": cue.held_out_conflicts, "rows": cue.missing})
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(line) + "\n" for line in lines)
     return {"holes": len(asked), "cues": len(told), "wanted": sum(line["rows"] for line in lines)}
@@ -50,25 +53,3 @@ def check_top_up_file(out: Path) -> None:
         raise InputError("a file ending in .jsonl", repr(out.name), "Name one.")
     if out.exists():
         raise InputError("a new file", "one that is there", "Name another one, or remove it.", file=out)
-
-
-def _wanted(hole: Hole) -> dict[str, Any]:
-    return {
-        "task": hole.task,
-        "kind": hole.kind,
-        "missing": hole.what,
-        "levels": hole.levels,
-        "held_out_rows": len(hole.rows),
-        "rows": ROWS_PER_HOLE,
-    }
-
-
-def _wanted_beside(cue: Cue) -> Iterator[dict[str, Any]]:
-    """Lines of a cue: rows with it and another answer, and rows without it and with its answer where these lack, too."""
-    same = {"task": cue.task, "kind": "cue", "levels": []}
-    feature = describe_feature(cue.feature)
-    missing = f"the prompt {feature}, and the answer is not {cue.label!r}"
-    yield same | {"missing": missing, "held_out_rows": cue.held_out_conflicts, "rows": cue.missing}
-    if cue.missing_without:
-        missing = f"the answer is {cue.label!r}, and the prompt is not one that {feature}"
-        yield same | {"missing": missing, "held_out_rows": 0, "rows": cue.missing_without}

@@ -37,14 +37,12 @@ _BITS = 22
 
 
 class Match(NamedTuple):
-    """A held-out row that a train row holds, or that holds a train row."""
+    """A held-out row that a train row holds, or that holds a train row, with the same answer or none."""
 
     position: int
     """Position in the index."""
     inside: bool
     """The held-out prompt stands in the training text; else the other way round."""
-    agrees: bool
-    """The answer is the same, or one of them is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +79,29 @@ class WrappedIndex:
             _make_entry(prompt_words, row_runs, template_runs[row.task])
             for row, prompt_words, row_runs in zip(self.rows, word_lists, runs_by_row, strict=True)
         ]
-        distinct_runs, row_counts = np.unique(
-            np.concatenate([np.zeros(0, np.int64), *map(np.unique, runs_by_row)]), return_counts=True
-        )
+        own_runs = [np.unique(row_runs) for row_runs in runs_by_row]
+        all_runs = np.concatenate([np.zeros(0, np.int64), *own_runs])
+        order = np.argsort(all_runs, kind="stable")
+        self._runs = all_runs[order]
+        self._run_rows = np.repeat(np.arange(len(own_runs)), [len(runs) for runs in own_runs])[order]
+        self._run_filter = bytearray(1 << _BITS)
+        for run in self._runs.tolist():
+            self._run_filter[run & ((1 << _BITS) - 1)] = 1
         self._max_generic_rows = max(RUN_WORDS, GENERIC_SHARE * len(word_lists))
         self._anchors: dict[int, list[int]] = defaultdict(list)
         for position, (entry, row_runs) in enumerate(zip(self.entries, runs_by_row, strict=True)):
             sought_runs = row_runs[entry.start : entry.stop - RUN_WORDS + 1]
-            rows_with_run = row_counts[np.searchsorted(distinct_runs, sought_runs)]
+            first_places, end_places = self._find_places(sought_runs)
+            rows_with_run = end_places - first_places
             is_searchable = len(word_lists[position]) >= MIN_PROMPT_WORDS and entry.stop - entry.start >= RUN_WORDS
             # else nothing of it is its own, and all would be compared
             if is_searchable and rows_with_run.min() <= self._max_generic_rows:
                 self._anchors[int(sought_runs[np.argmin(rows_with_run)])].append(position)
         self._anchor_runs = frozenset(self._anchors)
-        all_runs = np.concatenate([np.zeros(0, np.int64), *runs_by_row])
-        order = np.argsort(all_runs, kind="stable")
-        self._runs = all_runs[order]
-        self._run_rows = np.repeat(np.arange(len(runs_by_row)), [len(row_runs) for row_runs in runs_by_row])[order]
-        self._run_filter = bytearray(1 << _BITS)
-        for run in distinct_runs.tolist():
-            self._run_filter[run & ((1 << _BITS) - 1)] = 1
+
+    def _find_places(self, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the rows that have each run begin and end in `_run_rows`."""
+        return np.searchsorted(self._runs, runs, side="left"), np.searchsorted(self._runs, runs, side="right")
 
     def sought_words(self, position: int) -> list[str]:
         """The words of an indexed row that are looked for."""
@@ -144,15 +145,15 @@ class WrappedIndex:
             if end < 0 or (stop - start == len(outer.words) and stop - start == len(inner.words)):
                 continue
             agrees = _answers_agree(held_out, row) or _answer_follows(held_out, outer.words[end : end + ANSWER_TAIL_WORDS])
-            if stop - start == len(inner.words) or (both_answered and agrees):
-                return Match(position, True, agrees)
+            if agrees and (both_answered or stop - start == len(inner.words)):
+                return Match(position, True)
         return None
 
     def _match_around(self, row: Row, runs: np.ndarray, joined_words: str) -> Iterator[Match]:
         """Indexed rows that end with the train row's words, but for their template and a word or three (`Answer:`)."""
-        first_places, end_places = (np.searchsorted(self._runs, runs, side=side) for side in ("left", "right"))
+        first_places, end_places = self._find_places(runs)
         rarest = int(np.argmin(end_places - first_places))
-        holders = np.unique(self._run_rows[first_places[rarest] : end_places[rarest]]).tolist()
+        holders = self._run_rows[first_places[rarest] : end_places[rarest]].tolist()
         for position in (
             holders if len(holders) <= self._max_generic_rows else ()
         ):  # else nothing but what many held-out prompts have
@@ -166,8 +167,9 @@ class WrappedIndex:
             )
             if is_at_end and indented_lines(row.prompt) in indented_lines(self.rows[position].prompt):
                 inner, outer = _parse(row.prompt), _parse(self.rows[position].prompt)
-                if inner.find_end(outer, 0, len(inner.words), last=True) >= min_end:
-                    yield Match(position, False, _answers_agree(self.rows[position], row))
+                is_held = inner.find_end(outer, 0, len(inner.words), last=True) >= min_end
+                if is_held and _answers_agree(self.rows[position], row):
+                    yield Match(position, False)
 
 
 class _Text:

@@ -224,7 +224,7 @@ def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: b
     if copies and config is IN_MEMORY:
         raise InputError("a file of training rows to copy", "rows in memory", "Name the file.", file=copies[0])
     for path in copies:
-        check_cleaned_file(config, path, mask=mask and path == fix)
+        check_cleaned_file(config, path)
     if out is not None:
         check_findings_folder(out)
     if top_up is not None:

@@ -62,7 +62,7 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
 
 
 def _observe_wrapped(case: Case) -> list[Observation]:
-    pairs = case.wrapped_pairs(agreeing=True)
+    pairs = case.wrapped_pairs()
     expected = case.expected_wrapped() if pairs else 0.0
     text = f"{len(pairs)} of {len(case.indexed_positions)} held-out items are in train with other text around them."
     return _judge(
@@ -72,9 +72,6 @@ def _observe_wrapped(case: Case) -> list[Observation]:
 
 def _observe_other_answers(case: Case) -> list[Observation]:
     pairs = case.number_pairs(case.positions_where(case.leaks.overlap.other_answer))
-    wrapped_pairs = case.wrapped_pairs(agreeing=False)
-    if wrapped_pairs and not chance_explains(len(wrapped_pairs), case.expected_wrapped()):
-        pairs += wrapped_pairs
     text = f"{len(pairs)} of {case.total} held-out prompts are in train with another answer."
     remedy = "Correct the wrong answer; if both are right, keep the prompt in one split."
     return _observe(case, pairs, text, case.null, case.total, "warning", remedy)

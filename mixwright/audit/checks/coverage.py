@@ -67,22 +67,15 @@ def _observe(task: str, kind: Kind, holes: Sequence[Hole]) -> Observation:
     null = (
         f"train would lack the likeliest of them in {max(chances):.1g} of cases, if both were drawn alike" if chances else ""
     )
-    evidence = tuple(_make_evidence(hole) for hole in holes)
+    evidence = tuple(
+        hole.describe()
+        | {"of": hole.total, "chance": hole.chance}
+        | {"held_out_sources": [need.source or need.id for need in hole.rows[:IDS_SHOWN]]}
+        for hole in holes
+    )
     return Observation(
         "coverage", task, "warning", count, total, text, REMEDY, null or "none: train has it or not", evidence
     )
-
-
-def _make_evidence(hole: Hole) -> dict[str, object]:
-    return {
-        "kind": hole.kind,
-        "missing": hole.what,
-        "levels": hole.levels,
-        "held_out_rows": len(hole.rows),
-        "of": hole.total,
-        "chance": hole.chance,
-        "held_out_sources": [need.source or need.id for need in hole.rows[:IDS_SHOWN]],
-    }
 
 
 def _observe_cells(found: Found) -> Observation:

@@ -32,14 +32,14 @@ class Duplicates(Check):
         One info when there are none.
         """
         (tasks, prints), reader = fingerprints(corpus).of_rows(), Reader(corpus, whole=self.whole)
-        train = np.flatnonzero(~prints.held_out)
+        train = np.flatnonzero(~prints["held_out"])
         if not len(train):
             return []
         positions = np.arange(len(train))
-        first_same = _find_first_equal(combine(prints.normal, prints.answer)[train])
-        first_same_exactly = _find_first_equal(combine(prints.exact, prints.answer)[train])
+        first_same = _find_first_equal(combine(prints["normal"], prints["answer"])[train])
+        first_same_exactly = _find_first_equal(combine(prints["exact"], prints["answer"])[train])
         observations: list[Observation] = []
-        for code, task_positions in positions_by_code(prints.task[train]).items():
+        for code, task_positions in positions_by_code(prints["task"][train]).items():
             name = tasks[code]
             repeats = task_positions[first_same[task_positions] < task_positions]
             exact = int((first_same_exactly[task_positions] < task_positions).sum())

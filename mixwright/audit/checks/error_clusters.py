@@ -11,13 +11,13 @@ Blind spot: steps that are no arithmetic; rows that are harder in another way th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mixwright.audit.rows import Listing, sample_training_rows
-from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, count_turns, read_steps
+from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, read_steps, read_turns
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
@@ -39,69 +39,57 @@ class ErrorClusters(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """A warning for each task whose mistakes stand together; else an info with the share of wrong steps."""
-        by_task: dict[str, _Task] = defaultdict(_Task)
+        by_task: dict[str, TaskSteps] = defaultdict(TaskSteps)
+        wrong_rows: dict[str, Listing] = defaultdict(Listing)
         sample = sample_training_rows(corpus, whole=self.whole)
         for example in sample.rows:
             if example.split != "eval" and (steps := read_steps(example)):
-                by_task[example.task].add(example, steps)
-        observations, others = [], []
+                by_task[example.task].add(steps)
+                if not all(step.is_right for step in steps):
+                    wrong_rows[example.task].add(_make_evidence(example, steps))
+        observations, others = list[Observation](), dict[str, Clustering]()
         for task, own in sorted(by_task.items()):
-            found = own.steps.find_clustering(np.random.default_rng(SEED))
-            if is_clustered(found, own.wrong.count):
-                observations.append(_observe(task, found, own))
+            found, listed = own.find_clustering(np.random.default_rng(SEED)), wrong_rows[task]
+            if is_clustered(own, found, listed.count):
+                observations.append(_observe(task, own, listed))
             else:
-                others.append((found, own))
-        if steps := sum(found.steps for found, _ in others):
-            observations.append(_observe_others(steps, others))
+                others[task] = found
+        if steps := sum(by_task[task].steps for task in others):
+            wrong = sum(by_task[task].wrong for task in others)
+            evidence = tuple(row for task in others for row in wrong_rows[task].rows)
+            text = f"{wrong:,} of {steps:,} steps are wrong ({wrong / steps:.1%}), {_describe_others(by_task, others)}"
+            observations.append(Observation("error_clusters", None, "info", wrong, steps, text, "", NULL, evidence))
         return sample.describe(observations)
 
 
-class _Task:
-    """What is kept of a task's rows."""
-
-    def __init__(self) -> None:
-        self.steps, self.wrong = TaskSteps(), Listing()
-
-    def add(self, example: Example, steps: list[Step]) -> None:
-        self.steps.add(steps)
-        if any(not step.is_right for step in steps):
-            self.wrong.add(_make_evidence(example, steps))
-
-
-def is_clustered(found: Clustering, wrong_rows: int) -> bool:
+def is_clustered(own: TaskSteps, found: Clustering, wrong_rows: int) -> bool:
     """Return whether mistakes cluster beyond chance, and are frequent enough to be learned."""
-    if found.correlation is None or found.wrong < LEAST_WRONG or wrong_rows < LEAST_ROWS:
+    if found.correlation is None or own.wrong < LEAST_WRONG or wrong_rows < LEAST_ROWS:
         return False
     beyond = found.correlation.value - max(0.0, found.null)
-    return found.wrong >= LEAST_RATE * found.steps and beyond >= LEAST_CORRELATION and found.chance <= MOST_CHANCE
+    return own.wrong >= LEAST_RATE * own.steps and beyond >= LEAST_CORRELATION and found.chance <= MOST_CHANCE
 
 
-def _observe(task: str, found: Clustering, own: _Task) -> Observation:
-    after, other = (wrong / max(1, steps) for wrong, steps in (found.after, found.else_))
-    text = f"{found.wrong:,} of {found.steps:,} steps are wrong ({found.wrong / found.steps:.1%}), in clusters: "
+def _observe(task: str, own: TaskSteps, wrong_rows: Listing) -> Observation:
+    after, other = (wrong / max(1, steps) for wrong, steps in (own.after, own.else_))
+    text = f"{own.wrong:,} of {own.steps:,} steps are wrong ({own.wrong / own.steps:.1%}), in clusters: "
     text += f"after a wrong step {after:.0%} of the later steps in the row are wrong, elsewhere {other:.1%}."
     remedy = "Remove these rows, or keep the wrong steps out of the loss (--fix FILE --mask)."
-    evidence = tuple(own.wrong.rows)
-    return Observation("error_clusters", task, "warning", found.wrong, found.steps, text, remedy, NULL, evidence)
+    evidence = tuple(wrong_rows.rows)
+    return Observation("error_clusters", task, "warning", own.wrong, own.steps, text, remedy, NULL, evidence)
 
 
-def _observe_others(steps: int, others: Sequence[tuple[Clustering, _Task]]) -> Observation:
-    wrong = sum(found.wrong for found, _ in others)
-    text = f"{wrong:,} of {steps:,} steps are wrong ({wrong / steps:.1%}), "
-    together = sum(found.correlation is not None and found.chance <= MOST_CHANCE for found, _ in others)
-    if together:
-        text += f"and in {together} of {len(others)} tasks they are in clusters, but too few or too weakly for a warning."
-    else:
-        text += "without clear clusters."
-    if few := sum(found.correlation is None and found.wrong > 0 for found, _ in others):
-        text += f" In {few} of {len(others)} tasks there are too few to check."
-    evidence = tuple(row for _, own in others for row in own.wrong.rows)
-    return Observation("error_clusters", None, "info", wrong, steps, text, "", NULL, evidence)
+def _describe_others(by_task: Mapping[str, TaskSteps], others: Mapping[str, Clustering]) -> str:
+    together = sum(found.correlation is not None and found.chance <= MOST_CHANCE for found in others.values())
+    few = sum(found.correlation is None and by_task[task].wrong > 0 for task, found in others.items())
+    text = f"and in {together} of {len(others)} tasks they are in clusters, but too few or too weakly for a warning."
+    text = text if together else "without clear clusters."
+    return text + (f" In {few} of {len(others)} tasks there are too few to check." if few else "")
 
 
 def _make_evidence(example: Example, steps: list[Step]) -> dict[str, Any]:
     """Return a row with its wrong steps, and the parts to leave out of the loss."""
-    wrong, last = [step for step in steps if not step.is_right], count_turns(example) - 1
+    wrong, last = [step for step in steps if not step.is_right], len(read_turns(example)) - 1
     return {
         "id": example.id,
         "source": example.source,

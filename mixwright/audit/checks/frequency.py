@@ -36,12 +36,11 @@ class Frequency(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task; warnings for rare tasks, for token shares unlike row shares, and for rows sorted by task."""
         codes: dict[str, int] = {}
-        parts, tokens, lacking = list[np.ndarray](), Counter[str](), Counter[str]()
-        for _, (shard_tasks, shard_codes, *shard_counts) in map_shards(corpus, _count_in_shard, None, "frequency"):
+        parts, tokens = list[np.ndarray](), Counter[str]()
+        for _, (shard_tasks, shard_codes, shard_tokens) in map_shards(corpus, _count_in_shard, None, "frequency"):
             code_of = np.array([codes.setdefault(task, len(codes)) for task in shard_tasks], np.int32)
             parts.append(code_of[shard_codes] if len(shard_codes) else shard_codes)
-            tokens.update(shard_counts[0])
-            lacking.update(shard_counts[1])
+            tokens.update(shard_tokens)
         task_codes = np.concatenate(parts)
         total = len(task_codes)
         observations: list[Observation] = []
@@ -51,28 +50,22 @@ class Frequency(Check):
             row_numbers = places_by_code[code]
             token_share = tokens[name] / all_tokens
             token_text = f"about {tokens[name]} target tokens ({token_share:.1%})"
-            if lacking[name]:
-                token_text += f"; {lacking[name]:,} rows have no completion"
             observations += _observe_shares(name, len(row_numbers), total, len(codes), token_text, token_share)
             longest_when_shuffled = longest_gap_quantile(len(row_numbers), total, 0.99)
             gaps.append({"task": name, "rows_without": longest_gap(row_numbers, total), "shuffled": longest_when_shuffled})
         return observations + _observe_file_order(gaps, total)
 
 
-def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[str], np.ndarray, Counter[str], Counter[str]]:
-    """Return the tasks of the training rows in order, the index of each row's task, and per task the target tokens and the
-    rows without any.
-    """
+def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[str], np.ndarray, Counter[str]]:
+    """Return the tasks of the training rows in order, the index of each row's task, and per task the target tokens."""
     places: dict[str, int] = {}
-    task_places, tokens, lacking = list[int](), Counter[str](), Counter[str]()
+    task_places, tokens = list[int](), Counter[str]()
     for batch in batches:
         for row, prompt in zip(rows([batch]), batch.column("prompt").to_pylist(), strict=True):
             if row.split != "eval":
-                written = row.written if prompt else row.prompt  # without a prompt the row is a text
-                tokens[row.task] += count_tokens(written)
-                lacking[row.task] += not written
+                tokens[row.task] += count_tokens(row.written if prompt else row.prompt)  # without a prompt it is a text
                 task_places.append(places.setdefault(row.task, len(places)))
-    return list(places), np.array(task_places, np.int32), tokens, lacking
+    return list(places), np.array(task_places, np.int32), tokens
 
 
 def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, token_share: float) -> list[Observation]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader, positions_by_code
+from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader, rows_by_task
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import decode, pc
@@ -98,11 +98,10 @@ def _rows_with_column(corpus: Corpus, names: Collection[str]) -> Iterator[tuple[
 
 def _answered_rows(corpus: Corpus) -> Iterator[tuple[str, np.ndarray]]:
     """Each task with the numbers of its rows that have an answer, those that have none left out."""
-    codes = corpus.table["task"].combine_chunks().dictionary_encode()
-    answered = pc.is_valid(corpus.table["answer"]).to_numpy()
-    for code, numbers in positions_by_code(codes.indices.to_numpy()).items():
-        if answered[numbers].any():
-            yield codes.dictionary[code].as_py(), numbers[answered[numbers]]
+    is_answered = pc.is_valid(corpus.table["answer"]).to_numpy()
+    for task, numbers in rows_by_task(corpus).items():
+        if len(answered := numbers[is_answered[numbers]]):
+            yield task, answered
 
 
 def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bool:

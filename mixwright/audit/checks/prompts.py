@@ -26,8 +26,8 @@ MARKERS = re.compile(
     r"|<｜[^｜\n]{2,24}｜>"  # noqa: RUF001 - DeepSeek's bars are fullwidth
 )
 """Special tokens and turn marks of the families of chat models."""
-WARNED_SHARE, COIN_SHARE = 0.01, 0.1
-"""Share of rows with a marker that is a warning; and share of completions with, and without, one at their end."""
+WARNED_SHARE = 0.01
+"""Share of rows with a marker that is a warning."""
 DIFFERENT_SHARE = 0.5
 """Difference of the shares of rows with a system message, between the splits, from which on it is a warning."""
 STATED = re.compile(r"(?i:\b(?:solution|answer|result|output|label|gold|target|correct)\b)[^\n]{0,60}$")
@@ -61,9 +61,6 @@ def _observe_markers(corpus: Corpus) -> list[Observation]:
             continue
         names = ", ".join(f"{marker} ({held:,})" for marker, held in markers[task].most_common(4))
         text = f"{count['marked']:,} of {count['rows']:,} rows hold markers of a chat template: {names}."
-        ends, written = count["ended"], count["written"]
-        if ends and min(ends, written - ends) >= COIN_SHARE * written:
-            text += f" {ends:,} completions end with one and {written - ends:,} do not: the model learns to stop by chance."
         is_rare = count["marked"] < max(3, WARNED_SHARE * count["rows"])  # an answer about HTML or about templates
         severity, remedy = ("info", "") if is_rare else ("warning", TEMPLATE_REMEDY)
         observations.append(Observation("prompts", task, severity, count["marked"], count["rows"], text, remedy, "none"))
@@ -71,15 +68,13 @@ def _observe_markers(corpus: Corpus) -> list[Observation]:
 
 
 def _count_markers(batches: Sequence[pa.RecordBatch], _: None) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
-    """Count per task the rows, those with a marker, completions, and those that end with one; and rows of each marker."""
+    """Count per task the rows and those with a marker; and rows of each marker."""
     counts, markers = defaultdict[str, Counter[str]](Counter), defaultdict[str, Counter[str]](Counter)
     for row in rows(batches):
         if row.split != "eval":
             found = set(MARKERS.findall(row.prompt)) | set(MARKERS.findall(row.written))
-            last = row.written.rstrip().split(" ")[-1][-32:]
             markers[row.task].update(found)
-            ended = any(last.endswith(marker) for marker in found)
-            counts[row.task].update(rows=1, marked=bool(found), written=bool(row.written), ended=ended)
+            counts[row.task].update(rows=1, marked=bool(found))
     return dict(counts), dict(markers)
 
 

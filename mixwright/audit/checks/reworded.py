@@ -11,7 +11,7 @@ Blind spot: copies that keep no rare word, name, number or brief answer; items o
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,35 @@ from mixwright.records import Observation, Severity
 
 SHARED_WORDS_SHOWN = 8
 """Words that both rows have, shown with each pair."""
-ITEM_REMEDY = "Check the pairs, and remove copies from train or from eval."
-TEMPLATE_REMEDY = "Report that these templates were trained on, or hold out items with other templates."
 WHY = {WORDS: "same answer, like words", ANCHORS: "same answer, names and numbers", TEMPLATE: "same template"}
 _WORD = re.compile(r"\w+")
+
+
+class Judged(NamedTuple):
+    """One way to be in train in other words."""
+
+    views: tuple[int, ...]
+    """In which it shows."""
+    words: str
+    """What such items do."""
+    severity: Severity
+    remedy: str
+
+
+JUDGED = (
+    Judged(
+        (WORDS, ANCHORS),
+        "seem to be in train in other words or another language.",
+        "error",
+        "Check the pairs, and remove copies from train or from eval.",
+    ),
+    Judged(
+        (TEMPLATE,),
+        "match a training row except for names, numbers or things: the template was seen, not the item.",
+        "warning",
+        "Report that these templates were trained on, or hold out items with other templates.",
+    ),
+)
 
 
 class Reworded(Check):
@@ -44,43 +69,23 @@ class Reworded(Check):
         for one in filter(lambda one: one.can_tell, found):
             words, anchors, template = (one.is_told(view) for view in (WORDS, ANCHORS, TEMPLATE))
             views = np.where(words, WORDS, np.where(anchors, ANCHORS, TEMPLATE))
-            observations += _observe_items(one, reader, np.flatnonzero(words | anchors), views)
-            observations += _observe_templates(one, reader, np.flatnonzero(template & ~words & ~anchors), views)
+            for judged, is_told in zip(JUDGED, (words | anchors, template & ~words & ~anchors), strict=True):
+                if is_told.any():
+                    observations.append(_observe(one, reader, np.flatnonzero(is_told), views, judged))
         told = {observation.task for observation in observations}
         return [*observations, *_observe_rest([one for one in found if one.task not in told])]
 
 
-def _observe_items(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> list[Observation]:
-    text = f"{len(items)} of {len(one.numbers)} held-out items seem to be in train in other words or another language."
-    return _observe(one, reader, items, views, text, (WORDS, ANCHORS), "error", ITEM_REMEDY)
-
-
-def _observe_templates(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> list[Observation]:
-    text = f"{len(items)} of {len(one.numbers)} held-out items match a training row except for names, numbers or "
-    text += "things: the template was seen, not the item."
-    return _observe(one, reader, items, views, text, (TEMPLATE,), "warning", TEMPLATE_REMEDY)
-
-
-def _observe(
-    one: Likenesses,
-    reader: Reader,
-    items: np.ndarray,
-    views: np.ndarray,
-    text: str,
-    judged: tuple[int, ...],
-    severity: Severity,
-    remedy: str,
-) -> list[Observation]:
+def _observe(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray, judged: Judged) -> Observation:
     """Report these items, as a note if chance explains as many."""
-    if not len(items):
-        return []
-    expected = one.expected(judged)
+    expected, severity, remedy = one.expected(judged.views), judged.severity, judged.remedy
+    text = f"{len(items)} of {len(one.numbers)} held-out items {judged.words}"
     if chance_explains(len(items), expected):
         severity, remedy, text = "info", "", text + " Chance can explain them."
     whose = "all tasks" if one.of_other_tasks else "its kind"
     null = f"by chance {format_expected(expected)} rows, as often as train rows of {whose} have so near a neighbour"
     evidence = _evidence(one, reader, items, views)
-    return [Observation("reworded", one.task, severity, len(items), len(one.numbers), text, remedy, null, evidence)]
+    return Observation("reworded", one.task, severity, len(items), len(one.numbers), text, remedy, null, evidence)
 
 
 def _evidence(one: Likenesses, reader: Reader, items: np.ndarray, views: np.ndarray) -> tuple[dict[str, Any], ...]:

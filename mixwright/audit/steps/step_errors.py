@@ -14,7 +14,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -65,11 +64,21 @@ class Step(NamedTuple):
     """Of its largest number: log10 of one more."""
 
 
+class Turn(NamedTuple):
+    """One turn of the assistant."""
+
+    question: str
+    """The user's turn before it."""
+    text: str
+    masked: Sequence[tuple[int, int]]
+    """Its parts that are not trained on."""
+
+
 def read_steps(example: Example) -> list[Step]:
     """The steps of a row's turns of the assistant, in their order, without those that are not trained on."""
     steps: list[Step] = []
     facts: set[tuple[str, tuple[Fraction, ...], Fraction]] = set()
-    for turn, question, text, masked in _turns(example):
+    for number, (question, text, masked) in enumerate(read_turns(example)):
         for equation, span in _equations(question, text):
             fact = (equation.operation, equation.operands, equation.stated)
             if not is_masked(span or (0, len(text)), masked):
@@ -77,39 +86,25 @@ def read_steps(example: Example) -> list[Step]:
                 kind = f"{equation.operation} {sum(size >= bound for bound in SIZES)}"
                 is_repeat = not equation.is_right and fact in facts
                 log_size = math.log10(1 + min(float(size), 1e18))
-                told = (equation.is_right, is_repeat, equation.text, equation.true, turn, span)
+                told = (equation.is_right, is_repeat, equation.text, equation.true, number, span)
                 steps.append(Step(kind, *told, log_size))
             facts.add(fact)
     return steps
 
 
-def _talk(example: Example) -> list[Message]:
-    """The prompt and the completion as messages."""
-    before = ({"role": "user", "content": example.prompt},) if isinstance(example.prompt, str) else example.prompt
-    target = example.target or ()
-    return [*before, *(({"role": "assistant", "content": target},) if isinstance(target, str) else target)]
-
-
-def count_turns(example: Example) -> int:
-    """The assistant's turns of a row."""
-    return sum(message["role"] == "assistant" for message in _talk(example))
-
-
-def _turns(example: Example) -> Iterator[tuple[int, str, str, Sequence[tuple[int, int]]]]:
-    """The assistant's turns: their number, the turn before, their text, and its parts that are not trained on."""
-    if example.target is None:
-        return
-    untrained = set(example.extra.get(UNTRAINED_TURNS, ()))
-    talk, turn = _talk(example), 0
+def read_turns(example: Example) -> list[Turn]:
+    """The assistant's turns of a row with a completion."""
+    prompt, target = example.prompt, example.target or ()
+    talk: list[Message] = [*(({"role": "user", "content": prompt},) if isinstance(prompt, str) else prompt)]
+    talk += [{"role": "assistant", "content": target}] if isinstance(target, str) else target
+    untrained, turns = set(example.extra.get(UNTRAINED_TURNS, ())), list[Turn]()
     for place, message in enumerate(talk):
-        if message["role"] != "assistant":
-            continue
-        text = message["content"]
-        is_last = place == len(talk) - 1
-        whole = [(0, len(text))] if turn in untrained or not is_trained(message) else []
-        question = talk[place - 1]["content"] if place and talk[place - 1]["role"] == "user" else ""
-        yield turn, question, text, whole or (mask_of(example) if is_last else ())
-        turn += 1
+        if message["role"] == "assistant":
+            text, before = message["content"], talk[place - 1] if place else message
+            is_whole = len(turns) in untrained or not is_trained(message)
+            masked = [(0, len(text))] if is_whole else mask_of(example) if place == len(talk) - 1 else ()
+            turns.append(Turn(before["content"] if before["role"] == "user" else "", text, masked))
+    return turns if example.target is not None else []
 
 
 def _equations(question: str, text: str) -> Iterator[tuple[Equation, tuple[int, int] | None]]:
@@ -125,23 +120,14 @@ def _equations(question: str, text: str) -> Iterator[tuple[Equation, tuple[int, 
         yield joined[0], None
 
 
-@dataclass(frozen=True)
-class Clustering:
+class Clustering(NamedTuple):
     """How the mistakes of a task stand in its rows."""
 
-    steps: int
-    """Steps, without repeats of a wrong one."""
-    wrong: int
-    """Steps that are wrong."""
-    after: tuple[int, int]
-    """Wrong steps, and steps, with a wrong one before them in the row."""
-    else_: tuple[int, int]
-    """Wrong steps, and steps, without."""
     correlation: Interval | None
     """Intraclass correlation of wrong steps within rows; None where it cannot be told."""
-    null: float
+    null: float = 0.0
     """Its mean where mistakes are exchanged between rows, among steps that are as likely to be wrong."""
-    chance: float
+    chance: float = 1.0
     """Share of such exchanges that give at least as many pairs of wrong steps in one row; at least 1 / (rounds + 1)."""
 
 
@@ -150,7 +136,9 @@ class TaskSteps:
 
     def __init__(self) -> None:
         self.rows = self.steps = self.wrong = 0
+        """Rows, steps without repeats of a wrong one, and those of them that are wrong."""
         self.after, self.else_ = (0, 0), (0, 0)
+        """Wrong steps and steps with a wrong one before them in the row, and without."""
         self._lengths: list[int] = []
         self._kinds: list[str] = []
         self._sizes: list[float] = []
@@ -182,9 +170,8 @@ class TaskSteps:
         Args:
             rng: of the null.
         """
-        told = Clustering(self.steps, self.wrong, self.after, self.else_, None, 0.0, 1.0)
         if self.wrong in (0, self.steps) or self.steps <= self.rows:
-            return told
+            return Clustering(None)
         lengths, wrong = np.array(self._lengths, np.int64), np.frombuffer(self._wrong, np.uint8).astype(bool)
         starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
         places = np.concatenate([np.arange(length) for length in lengths])
@@ -195,8 +182,7 @@ class TaskSteps:
         reached = int(((by_row * (by_row - 1)).sum(1) >= pairs).sum())
         parts = np.stack([_parts(lengths, counted) for counted in (own, *by_row)])
         null = float(np.mean([_correlation(part.sum(0)) for part in parts[1:]]))
-        found = jackknife(parts[0], _correlation)
-        return replace(told, correlation=found, null=null, chance=(reached + 1) / (ROUNDS + 1))
+        return Clustering(jackknife(parts[0], _correlation), null, (reached + 1) / (ROUNDS + 1))
 
 
 def _strata(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from mixwright.tool_calls import MAX_CHARACTERS, RESULT_ROLES, calls_of, decode_at, text_of
@@ -81,7 +82,7 @@ def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
         yield placed("result", 0, len(text))
         return
     is_said, at = role == "assistant", 0
-    for match in _marks(text):
+    for match in islice(_MARK.finditer(text, 0, MAX_CHARACTERS), MAX_EVENTS):
         if match.start() < at:
             continue
         kind = match.lastgroup
@@ -107,10 +108,3 @@ def _events(role: str, text: str, start: int | None) -> Iterator[Event]:
         at = closing.end() if closing else end
     if not is_said and text[at:].strip():
         yield placed("asked", at, len(text))
-
-
-def _marks(text: str) -> Iterator[re.Match[str]]:
-    for number, match in enumerate(_MARK.finditer(text, 0, MAX_CHARACTERS)):
-        if number == MAX_EVENTS:
-            return
-        yield match
