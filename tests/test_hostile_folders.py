@@ -104,9 +104,7 @@ def test_a_pipe_in_the_place_of_any_file_is_refused(make: str, command: tuple[st
     assert err.splitlines()[-1].startswith(f"error: {make}: expected a file, got a pipe, a socket or a device")
 
 
-@pytest.mark.parametrize(
-    "make", ["claims.json", "gate.json", "measure/before.parquet", "trial/uniform-0/steps.jsonl", "mine/pruning.json"]
-)
+@pytest.mark.parametrize("make", ["gate.json", "measure/before.parquet", "trial/uniform-0/steps.jsonl", "mine/pruning.json"])
 def test_a_folder_in_the_place_of_any_file_of_a_run_is_refused(make: str, call: Call) -> None:
     Path("runs/a", make).mkdir(parents=True)
     code, out, err = call("verdict", "runs/a")

@@ -3,7 +3,7 @@
 Layout:
     manifest.json  corpus/  audit.json  measure/<name>.parquet  measure/notes.json  scan/<base>/part-00000.parquet  plan.yaml
     trial/result.json  trial/<arm>-<seed>/{steps.jsonl,decisions.jsonl,draws.parquet,before.parquet,after.parquet,
-    *.answers.parquet,model/}  claims.json  verdict.html  verdict.json
+    *.answers.parquet,model/}  verdict.html  verdict.json
 Files are written whole or not at all; a lock stops two runs in one folder.
 """
 
@@ -33,7 +33,7 @@ MAX_ALIASED_VALUES = 10_000
 """Values that aliases may add to a YAML file."""
 FOLDERS = ("answers", "bases", "corpus", "measure", "mine", "scan", "trial")
 """Folders of a run folder."""
-FILES = ("manifest.json", "run.yaml", "audit.json", "plan.yaml", "claims.json", "verdict.json", "verdict.html", "gate.json")
+FILES = ("manifest.json", "run.yaml", "audit.json", "plan.yaml", "verdict.json", "verdict.html", "gate.json")
 FILES += ("known_forms.json", "former.json", "beside.json", "spent.json")
 """Files of a run folder that stand in none of its folders."""
 FILE_SUFFIXES = (".json", ".jsonl", ".yaml", ".parquet")
@@ -341,7 +341,6 @@ class RunFolder:
         self.notes = self.path / "measure" / "notes.json"
         self.plan = self.path / "plan.yaml"
         self.result = self.path / "trial" / "result.json"
-        self.claims = self.path / "claims.json"
         self.page = self.path / "verdict.html"
         self.verdict_data = self.path / "verdict.json"
 
