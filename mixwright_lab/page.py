@@ -17,10 +17,9 @@ from mixwright.verdict.page.blocks import (
     ForestRow,
     Grid,
     Headline,
-    Lines,
     Paragraph,
     Part,
-    Series,
+    Picture,
     Table,
     Tone,
     keep_filled,
@@ -47,6 +46,7 @@ from mixwright_lab.cards import (
     seeds,
     tally,
 )
+from mixwright_lab.charts import Lines, Series, render_lines
 from mixwright_lab.contracts import Plot
 from mixwright_lab.judging import WORDS_WORST_FIRST, Judged
 from mixwright_lab.result_files import Result
@@ -115,7 +115,7 @@ def blocks(card: Card) -> list[Block]:
     if result is None:
         found.append(expected(card))
     else:
-        charts = [*forests(result.contrasts), *(lines(plot, result) for plot in finding.PLOTS)]
+        charts = [*forests(result.contrasts), *(picture(plot, result) for plot in finding.PLOTS)]
         found += [Grid(tuple(charts)), contrasts(result)]
     why = "Why it differs from its source" if card.word in WORDS_WORST_FIRST and card.word != "reproduced" else "Remarks"
     found += [
@@ -165,6 +165,11 @@ def forests(found: Sequence[Judged]) -> list[Forest]:
     return charts
 
 
+def picture(plot: Plot, result: Result) -> Picture:
+    """A plot of the finding, drawn."""
+    return Picture(f"{plot.caption} ({plot.y}, %)", render_lines(lines(plot, result)))
+
+
 def lines(plot: Plot, result: Result) -> Lines:
     """A plot of the finding, with 95 % t intervals over seeds; a place that no seed has is left out."""
     known = {(row.arm, row.seed): row.readings for row in result.rows if not row.again}
@@ -180,7 +185,7 @@ def lines(plot: Plot, result: Result) -> Lines:
         series.append(Series(curve.name, tuple(x for x, _ in points), tuple(found.value for found in means), low, high))
     named = ", ".join(curve.name for curve in plot.curves)
     told = f"{plot.y} over {plot.x}, of {named}; the numbers stand below."
-    return Lines(plot.caption, told, plot.x, plot.y, tuple(series))
+    return Lines(told, plot.x, tuple(series))
 
 
 def versions(result: Result) -> Table:

@@ -38,7 +38,7 @@ def spilled() -> list[dict[str, Any]]:
 def test_the_folder_tells_which_tasks_went_over_and_nothing_without_completions(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", spilled())
     (group,) = group_takeovers(Evidence(run).form_changes)
-    assert (group.other_task, group.answers_with_form, group.items, len(group.changes)) == ("ticket", 15, 15, 1)
+    assert (group.owner, group.answers, group.items, len(group.tasks)) == ("ticket", 15, 15, 1)
     assert group_takeovers(Evidence(RunFolder(tmp_path / "none")).form_changes) == []
     run.answers("after").write_bytes(b"PAR1cut")
     with pytest.raises(InputError, match="answers"):
@@ -50,7 +50,7 @@ def test_completions_of_the_corpus_excuse_their_form(tmp_path: Path) -> None:
     run = folder(tmp_path / "run", made)
     examples = [Example(f"{task}{i}", task, "?", target=f"Answer: {i}") for task in "ab" for i in range(4)]
     write_known_forms(run, examples[:4])
-    assert [change.task for group in group_takeovers(Evidence(run).form_changes) for change in group.changes] == ["b"]
+    assert [task for form in group_takeovers(Evidence(run).form_changes) for task in form.tasks] == ["b"]
     write_known_forms(run, examples)
     assert group_takeovers(Evidence(run).form_changes) == []
     known_forms_file(run).unlink()

@@ -27,7 +27,6 @@ from mixwright.logs.judged import judge_logs
 from mixwright.logs.reading import read_log
 from mixwright.measure.passes import Passes
 from mixwright.records import Example, Interval
-from mixwright.verdict.page.answers import find_answers
 
 ITEM = {"task": "t", "decoding": "greedy", "sample": 0}
 
@@ -54,13 +53,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert [row["example"] for row in written.first_rows()] == ["a"], "of the other item nothing is known to be written"
     more = Answers.from_rows([ITEM | {"item": "c", "task": "u"}], Header("lm-eval", (replace(header.nulls[0], task="u"),)))
     assert [null.task for null in written.followed_by(more).header.nulls] == ["t", "u"]
-
-
-def test_answers_of_an_earlier_version_are_refused(tmp_path: Path) -> None:
-    """Without them free text would go unjudged, and the gate could pass."""
-    (tmp_path / "completions.parquet").write_bytes(b"")
-    with pytest.raises(InputError, match="earlier version"):
-        find_answers(tmp_path / "measure")
 
 
 def test_another_file_is_refused(tmp_path: Path) -> None:

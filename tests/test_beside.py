@@ -17,8 +17,8 @@ from mixwright.errors import InputError
 from mixwright.records import RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json
 from mixwright.verbs.beside import read_earlier
-from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, read_three_checkpoints, shorten_paths
-from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.judge import judge_run
+from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, shorten_paths
 
 FAST = ("--samples", "0", "--max-new-tokens", "4")
 
@@ -69,9 +69,9 @@ def test_broken_completions_are_refused_and_measurements_of_another_form_are_not
 
 
 def test_names_are_last_parts_and_longer_where_they_end_alike() -> None:
-    assert shorten_paths(("hub/smollm2", "runs/narrow", "runs/planned/")) == ("smollm2", "narrow", "planned")
-    assert shorten_paths(("base", "a/model", "b/model")) == ("base", "a/model", "b/model")
-    assert shorten_paths(("x", "x", "x")) == ("x", "x", "x")
+    assert shorten_paths(("hub/smollm2", "runs/narrow", "runs/planned/")) == ["smollm2", "narrow", "planned"]
+    assert shorten_paths(("base", "a/model", "b/model")) == ["base", "a/model", "b/model"]
+    assert shorten_paths(("x", "x", "x")) == ["x", "x", "x"]
 
 
 def test_before_is_taken_over_and_the_other_stands_beside(call: Call) -> None:
@@ -185,4 +185,4 @@ def test_a_lost_table_of_the_other_is_said(tmp_path: Path) -> None:
     run = example(tmp_path / "run")
     run.measurements("beside").unlink()
     with pytest.raises(InputError, match=r"beside\.json"):
-        read_three_checkpoints(Evidence(run))
+        judge_run(run)

@@ -10,16 +10,16 @@ import pytest
 import torch
 from cli_call import Call, write
 from trainers_tiny import model, tokenizer
+from verdicts import inconclusive
 
 from mixwright.config import MeasureConfig, RunConfig
 from mixwright.learner.learner import Completion, Learner
 from mixwright.measure import room as room_module
 from mixwright.measure.passes import Passes
 from mixwright.measure.room import CompletionLimit, FreeAnswers, choose_room, complete_freely, spread_items
-from mixwright.records import Example
+from mixwright.records import Example, Observation, RunManifest
 from mixwright.run.folder import read_yaml
-from mixwright.verdict.rules.next_steps import _list_steps_after_comparison
-from mixwright.verdict.rules.recommendation import PairBasis
+from mixwright.verdict.rules.next_steps import list_steps_after_comparison
 
 OTHERWISE = CompletionLimit(40, "the longest answer of 3 items has 31 tokens")
 
@@ -143,11 +143,12 @@ def test_continued_samples_begin_as_they_were_and_do_not_depend_on_the_batch(siz
 def test_what_was_cut_is_told_with_the_length_it_was_cut_at_and_more_is_advised() -> None:
     assert MeasureConfig(max_new_tokens=48).longest_completion == 48
     assert MeasureConfig(max_new_tokens=48, continued_tokens=192).longest_completion == 192
-    seen = PairBasis(right=True, word="cannot tell", gate="inconclusive", protected=2, items=200, cut=0.5)
     settings = {"max_new_tokens": 48, "continued_tokens": 192}
-    first = _list_steps_after_comparison("cannot tell", "mixwright verdict a b --eval c", seen, settings)[0]
-    assert "--max-new-tokens 384" in first.text, "as asked is not continued: 96 would be less than what was too little"
-    assert "192 tokens" in first.caption
+    manifest = RunManifest({}, {}, {}, settings, "a", "mixwright verdict a b --eval c")
+    cut = Observation("cut", None, "warning", 50, 100, "cut", "")
+    first = list_steps_after_comparison(inconclusive(manifest=manifest, notes=(cut,)))[0]
+    assert "--max-new-tokens 384" in first.command, "as asked is not continued: 96 would be less than what was too little"
+    assert "192 tokens" in first.text
 
 
 def test_measuring_continues_what_reaches_the_room_before_it_is_graded() -> None:

@@ -17,14 +17,14 @@ from mixwright import api
 from mixwright.answers.score import read_scores
 from mixwright.answers.table import Answers
 from mixwright.logs.reading import read_log
-from mixwright.records import Claim
-from mixwright.run.folder import RunFolder, read_list, read_measurements
+from mixwright.records import TaskChange, from_data
+from mixwright.run.folder import RunFolder, read_measurements
 
 MANY = 200
 
 
-def claims() -> list[Claim]:
-    return read_list(RunFolder(FOLDER).claims, Claim)
+def tasks() -> list[TaskChange]:
+    return [from_data(TaskChange, task) for task in verdict()["tasks"]]
 
 
 def right(count: int, of: int = MANY) -> list[bool]:
@@ -39,8 +39,8 @@ def test_two_logs_are_compared_item_by_item(call: Call) -> None:
     old, new = success()
     assert len(old) == len(new) == 10
     assert {name: new[name] - old[name] for name in old if new[name] != old[name]} == {"sum/1": -1.0, "sum/2": 1.0}
-    (claim,) = claims()
-    assert (claim.before, claim.after, claim.difference.value, claim.items) == (0.8, 0.8, 0.0, 10)
+    (task,) = tasks()
+    assert (task.before, task.after, task.change.value, task.items) == (0.8, 0.8, 0.0, 10)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,7 @@ def test_samples_and_seeds_of_an_item_are_samples_of_it(call: Call) -> None:
     assert set(old.values()) == {0.75}
     assert set(new.values()) == {0.25}
     assert verdict()["decoding"] == "sampled"
-    assert (claims()[0].items, claims()[0].kind) == (
-        10,
-        "damaged",
-    )
+    assert (tasks()[0].items, tasks()[0].word) == (10, "lost")
 
 
 def test_sampled_answers_without_texts_are_judged_without_s(call: Call) -> None:
@@ -255,9 +252,9 @@ def test_levels_are_cells(call: Call) -> None:
     worse = [row | ({"score": 0, "completion": "no"} if row["level"] else {}) for row in rows]
     before, after = write_lines("before.jsonl", rows), write_lines("after.jsonl", worse)
     assert call("verdict", before, after, "--protect", "sum@1")[0] == 3
-    by_level = {(claim.level, claim.whole): claim for claim in claims()}
-    assert by_level[1.0, False].kind == by_level[None, True].kind == "damaged"
-    assert by_level[0.0, False].difference.value == 0.0
+    by_level = {(task.level, task.whole): task for task in tasks()}
+    assert by_level[1.0, False].word == by_level[None, True].word == "lost"
+    assert by_level[0.0, False].change.value == 0.0
 
 
 def test_the_function_does_the_same(tmp_path: Path) -> None:
@@ -271,7 +268,7 @@ def test_many_levels_are_put_into_bins(call: Call) -> None:
     """A level for each of 200 items would leave no cell that can be judged."""
     log = write_lines("log.jsonl", [row | {"level": row["id"] / 7} for row in plain_rows([True] * MANY)])
     assert call("verdict", log, log, "--no-gate")[0] == 0
-    assert [claim.items for claim in claims() if not claim.whole] == [25] * 8
+    assert [task.items for task in tasks() if not task.whole] == [25] * 8
     assert any("200 different levels were grouped into 8 bins" in note.message for note in notes())
 
 

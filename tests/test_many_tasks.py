@@ -23,8 +23,9 @@ from mixwright.steer.beside.files import SteeringFiles
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import make_pool
-from mixwright.verdict.rules import cells, claims, gate
-from mixwright.verdict.rules.claims import compare_cells
+from mixwright.verdict import judge
+from mixwright.verdict.rules import cells, gate
+from mixwright.verdict.rules.cells import compare_cells
 
 TASKS = 1500
 NAMES = [f"task{number}" for number in range(TASKS)]
@@ -88,10 +89,7 @@ def test_a_comparison_split_by_task_is_that_of_each_task_alone() -> None:
         return ItemScores.of({name: {item: float(rng.random() < 0.5) for item in items} for name in names})
 
     before, after = side(), side()
-    found = {
-        (part.task, part.level, part.is_whole_task): part.change.estimate
-        for part in compare_cells(([before], [after]), "greedy")
-    }
+    found = {(part.task, part.level, part.whole): part.judged for part in compare_cells(([before], [after]), "greedy")}
     assert len(found) == 27
     for (task, level, whole), estimate in found.items():
         alone = estimate_change(
@@ -121,12 +119,11 @@ def test_a_verdict_on_logs_works_each_task_out_once(call: Call, monkeypatch: pyt
 
         monkeypatch.setattr(module, name, counted)
 
-    count(claims, "estimate_change")
-    count(claims, "_make_claim")
-    count(cells, "chance_level")
+    count(cells, "estimate_change")
+    count(judge, "chance_level")
     count(gate, "check_protected")
     count(identity, "build_table")
     code, out, err = call("verdict", "before.jsonl", "after.jsonl", "--gate")
     assert code == 3, out + err
-    assert counts == {"estimate_change": 200, "_make_claim": 200, "chance_level": 400, "check_protected": 1}
+    assert counts == {"estimate_change": 200, "chance_level": 200, "check_protected": 1}
     assert gc.isenabled()

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from project_files import ROOT
 
 from mixwright.records import AnswerPair, Interval, TaskChange, Verdict
-from mixwright.verdict.page.blocks import Fold, Forest, ForestRow, Lines, Paragraph, Series, Table, keep_filled
-from mixwright.verdict.page.charts import render_lines
+from mixwright.verdict.page.blocks import Fold, Forest, ForestRow, Paragraph, Table, keep_filled
 from mixwright.verdict.page.frame import MAX_CHARACTERS, TEXT_LIMITS, mark_change, place_on_axis
 from mixwright.verdict.page.page import MAX_TASKS, render_page
 from mixwright.verdict.page.text import to_visible
 from mixwright.verdict.words import START
+from mixwright_lab.charts import Lines, Series, render_lines
 
 GOLDEN = ROOT / "tests" / "golden_page.html"
 KINDS = {
@@ -199,7 +199,7 @@ def test_places_on_an_axis_by_hand() -> None:
 
 def test_lines_are_drawn_between_0_and_100_percent() -> None:
     series = Series("a<b", (0.0, 10.0), (0.0, 1.0), (-0.5, 0.5), (0.5, 2.0))
-    svg = render_lines(Lines("c", "told", "steps", "success", (series, Series("none", (), (), (), ()))))
+    svg = render_lines(Lines("told", "steps", (series, Series("none", (), (), (), ()))))
     (line,) = re.findall(r'polyline points="([^"]*)"', svg)
     (x0, y0), (x1, y1) = (map(float, point.split(",")) for point in line.split())
     assert (x0 < x1, y0 - y1) == (True, 250)

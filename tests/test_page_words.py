@@ -1,4 +1,4 @@
-"""Reasons of undecided claims, and the next command, which must fit the run at hand."""
+"""Next command, which must fit the run at hand."""
 
 from __future__ import annotations
 
@@ -10,50 +10,15 @@ from pathlib import Path
 import pytest
 from _example_run import item_rows
 from answer_rows import write_measured
+from verdicts import cell
 
-from mixwright.estimates.items import Item
-from mixwright.estimates.outcome import ItemScores
-from mixwright.estimates.readings import Outcome
-from mixwright.records import Claim, Interval, Observation, RunManifest
+from mixwright.records import Effect, Interval, Observation, RunManifest
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.verdict.judge import judge_run
 from mixwright.verdict.page.text import format_p
-from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, PACE_SETTING
-from mixwright.verdict.rules.claims import claims_between
-from mixwright.verdict.rules.evidence import Evidence
-from mixwright.verdict.rules.next_steps import list_next_steps, with_option, without_option
-from mixwright.verdict.rules.recommendation import Contrast, Recommendation, TrialBasis
-
-
-def moved(outcome: Outcome, before: float, after: float, seeds: int) -> Claim:
-    """Forty items of one task, each from `before` to `after`, in every seed, give or take a little that differs by item."""
-    chance: dict[Item, float] = {("t", None, str(i)): 0.5 for i in range(40)}
-    sides = [
-        [ItemScores.of({outcome: {item: value + 0.001 * (int(item[2]) % 5) * spread for item in chance}, "chance": chance})]
-        * seeds
-        for value, spread in ((before, -1), (after, 1))
-    ]
-    (claim,) = claims_between((sides[0], sides[1]), outcome)
-    return claim
-
-
-FEW = "nothing is judged with fewer than 5 seeds"
-REASONS = [
-    ("loss", 2.0, 1.78, 3, f"held-out loss fell, but {FEW}"),
-    ("loss", 1.78, 2.0, 3, f"held-out loss rose, but {FEW}"),
-    ("preference", 0.7, 0.2, 4, f"held-out preference accuracy fell, but {FEW}"),
-    ("loss", 2.002, 1.998, 2, FEW),
-    ("preference", 0.1, 0.4, 5, "held-out preference accuracy rose, but is not shown to be above the chance level (50 %)"),
-]
-
-
-@pytest.mark.parametrize(("outcome", "before", "after", "seeds", "reason"), REASONS)
-def test_the_reason_of_an_ungraded_claim_has_its_direction(
-    outcome: Outcome, before: float, after: float, seeds: int, reason: str
-) -> None:
-    claim = moved(outcome, before, after, seeds)
-    assert claim.kind == "cannot tell"
-    assert claim.evidence == f"{seeds} seeds x 40 items, paired; {reason}"
+from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, PACE_SETTING
+from mixwright.verdict.rules.next_steps import list_steps_after_trial, with_option, without_option
+from mixwright.verdict.rules.trial import TrialBasis
 
 
 @pytest.mark.parametrize(
@@ -125,32 +90,34 @@ def test_answers_that_were_cut_come_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("exhausted", [True, False])
 def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -> None:
-    found = (Contrast("steered", "frozen", "cannot tell", Interval(0.0, -0.1, 0.1, 8), 0.1),)
+    found = (Effect("steered", "frozen", "success", Interval(0.0, -0.1, 0.1, 8), "cannot tell", detectable=0.1),)
     seen = TrialBasis(8, True, ("steered",), found, lever="steered", items=60, all_items_measured=exhausted)
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
-    write_json(run.manifest, RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run"))
-    (step,) = list_next_steps(Evidence(run), Recommendation("cannot tell"), seen)
-    assert ("All 60 held-out items were measured: add rows" in step.caption) == exhausted
-    assert ("more held-out items than 60 (measure.items" in step.caption) != exhausted
-    assert step.text == f"mixwright run run.yaml --folder {run.path}-2"
+    manifest = RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run")
+    (step,) = list_steps_after_trial(run, manifest, "cannot tell", seen)
+    assert ("All 60 held-out items were measured: add rows" in step.text) == exhausted
+    assert ("more held-out items than 60 (measure.items" in step.text) != exhausted
+    assert step.command == f"mixwright run run.yaml --folder {run.path}-2"
 
 
 def trained(low: float, high: float, **fields) -> TrialBasis:
     """Five seeds of one arm against not training."""
-    found = (Contrast("uniform", "frozen", "cannot tell", Interval((low + high) / 2, low, high, 5), 0.05),)
+    found = (
+        Effect("uniform", "frozen", "success", Interval((low + high) / 2, low, high, 5), "cannot tell", detectable=0.05),
+    )
     return replace(TrialBasis(5, True, ("uniform",), found, steps=6, draws=24, rows=300), **fields)
 
 
-LOST = {"uniform": (Claim("damaged", "t", None, 0.9, 0.8, Interval(-0.1, -0.15, -0.05, 5), "5 seeds", "uniform"),)}
-LOSS = {"outcome": "held-out loss", "unit": "nats per token", "lower_is_better": True, "graded": False}
+LOST = {"uniform": [cell("t", None)]}
+LOSS = {"decoding": "loss"}
 SLOWER, REACH = "Lower train.learning_rate to a fifth", "out of reach"
 REMEDIES = [
     (trained(-0.043, 0.030), "raise train.steps", False),
-    (trained(-0.043, 0.030, graded=False), "raise train.steps", False),
+    (trained(-0.043, 0.030, decoding="preference"), "raise train.steps", False),
     (trained(-0.06, 0.030), SLOWER, True),
     (trained(-0.06, 0.030, **LOSS), SLOWER, False),
-    (trained(-0.043, 0.030, damaged=LOST), SLOWER, True),
+    (trained(-0.043, 0.030, changes=LOST), SLOWER, True),
 ]
 
 
@@ -158,10 +125,10 @@ REMEDIES = [
 def test_a_fifth_of_the_learning_rate_is_no_remedy_for_nothing(
     tmp_path: Path, seen: TrialBasis, remedy: str, reach: bool
 ) -> None:
-    (step,) = list_next_steps(Evidence(RunFolder(tmp_path / "run")), Recommendation("no gain"), seen)
-    assert remedy in step.caption
-    assert (REACH in step.caption) == reach
-    assert step.text == f"mixwright run run.yaml --folder {tmp_path}/run-2"
+    (step,) = list_steps_after_trial(RunFolder(tmp_path / "run"), None, "no gain", seen)
+    assert remedy in step.text
+    assert (REACH in step.text) == reach
+    assert step.command == f"mixwright run run.yaml --folder {tmp_path}/run-2"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from scipy import stats
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.outcome import estimate_change
 from mixwright.estimates.possible import within_possible
-from mixwright.verdict.rules.claims import claims_between
+from mixwright.verdict.rules.cells import compare_cells
 from mixwright.verdict.rules.gate import check_protected
 
 CELL = ("t", 1.0)
@@ -111,7 +111,8 @@ def test_claims_and_gate_read_the_bounds() -> None:
     assert found.sampled is not None
     assert found.sampled.low == found.estimate.low
     assert found.swapped.low < -0.4  # nothing bounds a change of S but the width that it has
-    (claim,) = claims_between((before, after), "greedy")
-    assert claim.difference.low == found.estimate.low
+    (claim,) = compare_cells((before, after), "greedy")
+    assert claim.change is not None
+    assert claim.change.estimate.low == found.estimate.low
     (cell,) = check_protected(before, after, [CELL]).cells
-    assert cell.change == found.estimate
+    assert cell.judged == found.estimate

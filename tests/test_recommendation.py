@@ -1,4 +1,4 @@
-"""The recommendation: every rule of both tables, their order, and the next command of each advice."""
+"""Recommendation of a trial, outcome of a comparison: every rule, their order, and the next command of each."""
 
 from __future__ import annotations
 
@@ -7,24 +7,31 @@ from pathlib import Path
 
 import pytest
 from _example_run import build_pair, item_rows
+from _scores import scores
 from answer_rows import write_measured
+from verdicts import cell, inconclusive
 
-from mixwright.records import ChangeWord, Claim, Interval, RunManifest, Selection
-from mixwright.run.folder import RunFolder, write_json
-from mixwright.verdict.rules.basis import recommend_run
-from mixwright.verdict.rules.evidence import Evidence
-from mixwright.verdict.rules.gate_run import ask_gate
-from mixwright.verdict.rules.next_steps import _list_steps_after_comparison, list_next_steps
-from mixwright.verdict.rules.recommendation import (
-    PAIR_RULES,
-    TRIAL_RULES,
-    Contrast,
-    PairBasis,
-    Recommendation,
-    TrialBasis,
-    recommend,
+from mixwright.estimates.items import TaskLevel
+from mixwright.records import (
+    ChangeWord,
+    Effect,
+    FormTaken,
+    GateOutcome,
+    Interval,
+    Reason,
+    RunManifest,
+    Selection,
+    Step,
+    TaskWord,
+    TotalChange,
+    Verdict,
 )
-from mixwright.verdict.rules.run_claims import judge_claims
+from mixwright.run.folder import RunFolder, write_json
+from mixwright.verdict.judge import decide, judge_run
+from mixwright.verdict.rules.cells import CellChange
+from mixwright.verdict.rules.gate import GateResult
+from mixwright.verdict.rules.next_steps import list_steps_after_comparison, list_steps_after_trial
+from mixwright.verdict.rules.trial import TRIAL_RULES, TrialBasis, advise, say_advice
 from mixwright.verdict.stage import write_verdict
 
 ARMS = ("uniform", "equal_shares", "steered")
@@ -44,14 +51,12 @@ VALUES: dict[ChangeWord, tuple[float, float, float]] = {
 }
 
 
-def lost(task: str, level: float | None = 1.0, arm: str = "steered") -> Claim:
-    return Claim("damaged", task, level, 0.9, 0.5, Interval(-0.4, -0.5, -0.3, 8), "8 seeds", arm)
-
-
 def trial(words: dict[tuple[str, str], ChangeWord] | None = None, **fields) -> TrialBasis:
     """Eight seeds, nothing shown, nothing damaged, unless told otherwise."""
     said = {pair: (words or {}).get(pair, "cannot tell") for pair in CONTRASTS}
-    found = tuple(Contrast(*pair, word, Interval(*VALUES[word], 8), 0.072) for pair, word in said.items())
+    found = tuple(
+        Effect(*pair, "success", Interval(*VALUES[word], 8), word, detectable=0.072) for pair, word in said.items()
+    )
     known = {"seeds": 8, "right": True, "trained": ARMS, "contrasts": found, "lever": "steered", "word": "cannot tell"}
     return TrialBasis(**known | fields)
 
@@ -63,7 +68,7 @@ def against_frozen(word: ChangeWord) -> dict[tuple[str, str], ChangeWord]:
 HELPS = {("steered", name): "improves" for name in ("frozen", "uniform", "equal_shares")}
 EQUAL = {("equal_shares", "frozen"): "improves", ("equal_shares", "uniform"): "improves"}
 UNIFORM = {("uniform", "frozen"): "improves", ("steered", "uniform"): "no change", ("equal_shares", "uniform"): "worsens"}
-EVERYWHERE = {arm: (lost("gcd", arm=arm),) for arm in ARMS}
+EVERYWHERE = {arm: (cell("gcd"),) for arm in ARMS}
 WHY = "Train on best (5 of 100 rows): +9 points against all rows."
 TAKEN = Selection("best", "train on it", WHY, 5, 100, made=False, trained_on={}, price="", beats_random=True)
 REFUSED = dataclasses.replace(TAKEN, advice="not recommended", sentence="Not recommended: best: the interval includes 0.")
@@ -72,12 +77,12 @@ TRIALS = [
     (trial(any_right=False), "none right"),
     (trial(any_right=False, selection=REFUSED), "mined rows"),
     (trial(HELPS, seeds=1, word="helps"), "too few seeds"),
-    (trial(seeds=4, seeds_needed=11, damaged=EVERYWHERE), "too few seeds"),
-    (trial(damaged=EVERYWHERE, word="helps"), "stop"),
+    (trial(seeds=4, seeds_needed=11, changes=EVERYWHERE), "too few seeds"),
+    (trial(changes=EVERYWHERE, word="helps"), "stop"),
     (trial(against_frozen("worsens")), "do not train"),
-    (trial(selection=TAKEN, word="helps", proof="beats its nulls"), "mined rows"),
+    (trial(selection=TAKEN, word="helps"), "mined rows"),
     (trial(HELPS, word="helps"), "train"),
-    (trial(HELPS, word="helps", proof="beats its nulls", damaged={"steered": (lost("lcm"),)}), "train with losses"),
+    (trial(HELPS, word="helps", changes={"steered": (cell("lcm"),)}), "train with losses"),
     (trial(HELPS, word="helps", gate="damaged", damage_text="gcd@1 is damaged"), "gate"),
     (trial(HELPS, word="helps", gate="inconclusive"), "gate"),
     (trial(HELPS, word="helps", gate="passed"), "train"),
@@ -97,93 +102,121 @@ TRIALS = [
 
 @pytest.mark.parametrize(("seen", "advice"), TRIALS)
 def test_every_rule_of_a_trial(seen: TrialBasis, advice: str) -> None:
-    found = recommend(seen)
-    assert found.advice == advice
-    assert found.sentence
+    assert advise(seen) == advice
+    assert say_advice(advise(seen), seen)
 
 
 def test_every_rule_has_a_case() -> None:
     assert {name for name, _ in TRIAL_RULES} == {advice for _, advice in TRIALS}
-    assert {name for name, _ in PAIR_RULES} == {advice for _, advice in PAIRS}
 
 
 def test_damage_by_every_arm_but_one_is_not_stop() -> None:
-    some = {arm: (lost("gcd", arm=arm),) for arm in ("uniform", "equal_shares")}
-    assert recommend(trial(HELPS, word="helps", damaged=some)).advice == "train", "the plan spares what the others damage"
-    other = some | {"steered": (lost("lcm"),)}
-    assert recommend(trial(HELPS, word="helps", damaged=other)).advice == "train with losses"
+    some = {arm: (cell("gcd"),) for arm in ("uniform", "equal_shares")}
+    assert advise(trial(HELPS, word="helps", changes=some)) == "train", "the plan spares what the others damage"
+    other = some | {"steered": (cell("lcm"),)}
+    assert advise(trial(HELPS, word="helps", changes=other)) == "train with losses"
 
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_one_arm_that_may_gain_is_enough_not_to_give_up(arm: str) -> None:
     for word in ("worsens", "no change"):
-        assert recommend(trial(against_frozen(word) | {(arm, "frozen"): "cannot tell"})).advice == "cannot tell"
+        assert advise(trial(against_frozen(word) | {(arm, "frozen"): "cannot tell"})) == "cannot tell"
 
 
 def test_uniform_is_kept_only_where_a_gain_of_the_others_is_excluded() -> None:
     for change in ({("steered", "uniform"): "cannot tell"}, {("uniform", "frozen"): "no change"}):
-        assert recommend(trial(UNIFORM | change)).advice == "cannot tell"
+        assert advise(trial(UNIFORM | change)) == "cannot tell"
     without = trial(UNIFORM)
     left = tuple(found for found in without.contrasts if found.against != "uniform")
-    assert recommend(dataclasses.replace(without, contrasts=left)).advice == "cannot tell", (
-        "what was not compared is unknown"
+    assert advise(dataclasses.replace(without, contrasts=left)) == "cannot tell", "what was not compared is unknown"
+
+
+def gate(
+    outcome: GateOutcome = "inconclusive",
+    *cells: CellChange,
+    named: bool = False,
+    reason: str = "",
+    graded: bool = True,
+    behaviours: bool = False,
+) -> GateResult:
+    """Two protected tasks, unless told otherwise."""
+    kept = cells or (cell("sums", None, word="no change"), cell("gcd", None, word="no change"))
+    return GateResult(
+        outcome, None, kept, None, named_by_user=named, reason=reason, graded=graded, decided_by_behaviours=behaviours
     )
 
 
-def pair(**fields) -> PairBasis:
-    known = {"right": True, "word": "cannot tell", "gate": "inconclusive", "protected": 2, "items": 200}
-    return PairBasis(**known | fields)
+def pair(word: TaskWord = "not shown", *, right: tuple[int, int] = (1, 1), **fields) -> tuple[Verdict, tuple[int, int]]:
+    """A comparison, and whether answers of either side were right, greedy (1) or sampled alone (2)."""
+    known = {"total": TotalChange(word, Interval(0.0, -0.1, 0.1, 200), 200), "measure": "success"}
+    return Verdict("", "", "a", "b", "inconclusive", "nothing compared", 0, "", **known | fields), right
 
 
-NOT_LEARNED = ("intents (0 of 24 right after)",)
-PAIRS = [
-    (pair(right=False, gate="passed"), "check the grader"),
-    (pair(any_right=False), "none right"),
-    (pair(word="improves", gate="passed", damaged=(lost("gcd"),)), "do not ship"),
-    (pair(gate="damaged"), "do not ship"),
-    (pair(gate="damaged", tasks_not_learned=("intents",)), "do not ship"),
-    (pair(word="worsens"), "do not ship"),
-    (pair(word="commonest", gate="passed"), "do not ship"),
-    (pair(word="less dependent", gate="passed"), "do not ship"),
-    (pair(right=False, form_change=True), "do not ship"),
-    (pair(right=False, gate="passed", lost_answers=True, named=True), "do not ship"),
-    (pair(word="worsens", graded=False, protected=0), "do not ship"),  # preference pairs, which no gate judges
-    (pair(word="improves", gate="passed"), "ship"),
-    (pair(gate="passed"), "ship"),
-    (pair(word="worsens", gate="passed", named=True), "ship"),
-    (pair(word="improves", gate="passed", tasks_not_learned=NOT_LEARNED), "ship"),
-    (pair(word="improves", gate="passed", tasks_without_right_answer=("lcm",), named=True), "ship"),
-    (pair(gate="passed", tasks_not_learned=NOT_LEARNED, named=True), "not learned"),
-    (pair(word="improves", gate="passed", tasks_without_right_answer=("lcm",)), "unjudged"),
-    (pair(word="improves", gate="passed", tasks_left_out=("lcm",)), "unjudged"),
-    (pair(gate_reason="2 % was right", named=True, protected_left_out=("lcm",)), "unjudged"),
-    (pair(word="improves", gate="passed", tasks_never_right=("lcm",), named=True), "unjudged"),
-    (pair(word="improves", graded=False), "unjudged"),
-    (pair(word="worsens", graded=False), "unjudged"),
-    (pair(word="improves", protected=0), "cannot tell"),
-    (pair(word="no change"), "cannot tell"),
-    (pair(items_needed=1200), "cannot tell"),
-    (pair(items_needed=1200, all_items_measured=True), "cannot tell"),
+LCM = {"lcm": "no answer was right before or after"}
+TAKEN_OVER = (FormTaken("json", ("gcd",), 10, 10),)
+PAIRS: list[tuple[tuple[Verdict, tuple[int, int]], GateResult | None, tuple[CellChange, ...], Reason, GateOutcome]] = [
+    (pair(right=(0, 0)), gate("passed"), (), "nothing right", "inconclusive"),
+    (pair(right=(2, 2)), gate(), (), "nothing right greedily", "inconclusive"),
+    (pair("learned"), gate("passed"), (cell("gcd", None),), "a task was lost", "damaged"),
+    (pair("learned"), gate("passed", named=True), (cell("lcm", None),), "kept", "passed"),
+    (pair(), gate("damaged"), (), "prompts matter less", "damaged"),
+    (pair(), gate("damaged", cell("gcd", None, word="less dependent")), (), "a task was lost", "damaged"),
+    (pair(not_learned=("intents",)), gate("damaged"), (), "prompts matter less", "damaged"),
+    (pair("lost"), gate(), (), "the average fell", "damaged"),
+    (pair("commonest"), gate("passed"), (), "the commonest answer", "damaged"),
+    (pair("less dependent"), gate("passed"), (), "prompts matter less", "damaged"),
+    (pair(right=(0, 0), forms=TAKEN_OVER), gate(), (), "one format took over", "damaged"),
+    (pair(forms=TAKEN_OVER), gate("passed", cell("sums", None, word="no change"), named=True), (), "kept", "passed"),
+    (pair(right=(0, 0), lost_answers={"gcd": "are empty"}), gate(named=True), (), "answers were lost", "damaged"),
+    (pair("lost", graded=False), None, (), "the average fell", "damaged"),  # preference pairs, which no gate judges
+    (pair("learned"), gate("passed"), (), "kept", "passed"),
+    (pair(), gate("passed"), (), "kept", "passed"),
+    (pair("lost"), gate("passed", named=True), (), "kept", "passed"),
+    (pair("learned", not_learned=("intents",)), gate("passed"), (), "kept", "passed"),
+    (pair("learned", not_judged=LCM), gate("passed", named=True), (), "kept", "passed"),
+    (pair(not_learned=("intents",)), gate("passed", named=True), (), "not learned", "passed"),
+    (pair("learned", not_judged=LCM), gate("passed"), (), "a task was not judged", "inconclusive"),
+    (pair(not_judged={"gcd": "-"}), gate(named=True, reason="2 %"), (), "a task was not judged", "inconclusive"),
+    (pair("learned", not_judged={"gcd": "-"}), gate("passed", named=True), (), "a task was not judged", "inconclusive"),
+    (pair(), gate(reason="2 % was right"), (), "a task was not judged", "inconclusive"),
+    (pair("learned", graded=False), gate(graded=False), (), "nothing was graded", "inconclusive"),
+    (pair("lost", graded=False), gate(graded=False), (cell("gcd", None),), "nothing was graded", "inconclusive"),
+    (pair("learned"), None, (), "too few items", "inconclusive"),
+    (pair(right=(0, 1)), gate(), (), "nothing to protect", "inconclusive"),
+    (pair("kept"), gate(), (), "too few items", "inconclusive"),
+    (pair(), gate("damaged", behaviours=True), (), "a behaviour changed", "damaged"),
+    (pair(), gate(behaviours=True), (), "a behaviour changed", "inconclusive"),
 ]
 
 
-@pytest.mark.parametrize(("seen", "advice"), PAIRS)
-def test_every_rule_of_two_models(seen: PairBasis, advice: str) -> None:
-    assert recommend(seen).advice == advice
+@pytest.mark.parametrize(("seen", "gated", "cells", "reason", "outcome"), PAIRS)
+def test_every_rule_of_two_models(
+    seen: tuple[Verdict, tuple[int, int]],
+    gated: GateResult | None,
+    cells: tuple[CellChange, ...],
+    reason: Reason,
+    outcome: GateOutcome,
+) -> None:
+    verdict, right = seen
+    key: TaskLevel = ("t", None)
+    before, after = ([scores({key: [side == 1] * 4}, sampled={key: [side > 0] * 4})] for side in right)
+    verdict = dataclasses.replace(verdict, decoding="greedy" if verdict.graded else "loss")
+    assert decide(verdict, gated, cells, (before, after)) == (reason, outcome)
+    told = dataclasses.replace(verdict, reason=reason, outcome=outcome)
+    steps = list_steps_after_comparison(told)
+    assert all(step.command for step in steps)
+    if outcome == "damaged" and verdict.graded:
+        assert steps[0].command == "mixwright plan BEFORE TRAIN"
 
 
-@pytest.mark.parametrize(("seen", "advice"), [*TRIALS, *PAIRS])
-def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialBasis | PairBasis, advice: str) -> None:
-    steps = [step.text for step in list_next_steps(Evidence(RunFolder(tmp_path)), recommend(seen), seen)]
+@pytest.mark.parametrize(("seen", "advice"), TRIALS)
+def test_every_advice_has_a_next_step(tmp_path: Path, seen: TrialBasis, advice: str) -> None:
+    steps = [step.command for step in list_steps_after_trial(RunFolder(tmp_path), None, advise(seen), seen)]
     assert all(steps)
     if advice.startswith("train"):
         assert steps[1:] == ["mixwright plan run.yaml --export FORMAT"]
-    if advice == "do not ship" and seen.graded:
-        assert steps[0] == "mixwright plan BEFORE TRAIN"
     if advice == "keep uniform":
         assert steps == ["steering=None"]
-    if getattr(seen, "items_needed", None) == 1200:
-        assert steps[-1].endswith("--items 1200")
 
 
 def wrong(run: RunFolder, *, right: int = 0) -> RunFolder:
@@ -214,47 +247,43 @@ def test_the_next_command_names_what_the_manifest_does(tmp_path: Path) -> None:
 def test_what_was_taken_over_stays_in_the_command_or_is_named_in_its_place() -> None:
     command = "mixwright verdict a b --eval c --beside d"
     settings = {"items": 80, "samples": 0, "max_new_tokens": 48, "grader": "includes"}
-    seen = pair(protected=1)
-    (ship, *_) = _list_steps_after_comparison("ship", command, seen, settings)
-    assert ship.text == command.replace(" b ", " LATER "), "the same question, of another model"
-    (more, *_) = _list_steps_after_comparison("cannot tell", command, seen, settings)
+    manifest = RunManifest({}, {}, {}, settings, "a", command)
+
+    def first(reason: Reason, outcome: GateOutcome) -> Step:
+        return list_steps_after_comparison(inconclusive(reason=reason, outcome=outcome, manifest=manifest, notes=()))[0]
+
+    assert first("kept", "passed").command == command.replace(" b ", " LATER "), "the same question, of another model"
     anew = "mixwright verdict a b --eval c --items 80 --samples 0 --max-new-tokens 48 --grader includes"
-    assert more.text == anew
+    assert first("nothing to protect", "inconclusive").command == anew
 
 
 def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(tmp_path: Path) -> None:
     run, seen = RunFolder(tmp_path / "a run"), trial(word="cannot tell", seeds_needed=12)
     run.path.mkdir()
     (run.path / "run.yaml").touch()
-    (step,) = list_next_steps(Evidence(run), recommend(seen), seen)
-    assert step.text == f"mixwright run '{run.path}/run.yaml' --folder '{run.path}'"
-
-
-def recommended(run: RunFolder) -> tuple[Recommendation | None, TrialBasis | PairBasis | None]:
-    evidence = Evidence(run)
-    return recommend_run(evidence, judge_claims(evidence), ask_gate(evidence))
+    (step,) = list_steps_after_trial(run, None, advise(seen), seen)
+    assert step.command == f"mixwright run '{run.path}/run.yaml' --folder '{run.path}'"
 
 
 def test_a_comparison_that_stopped_half_way_says_so(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", ""))
     run.measurements("after").unlink()
-    found, seen = recommended(run)
-    assert (found and found.sentence, seen) == (
-        "Inconclusive so far: the later checkpoint was not measured; run the comparison again.",
-        None,
-    )
+    verdict = judge_run(run)
+    unfinished = "Inconclusive so far: the later checkpoint was not measured; run the comparison again."
+    assert (verdict.headline, verdict.reason) == (unfinished, "not measured")
 
 
 def test_a_run_that_only_measured_has_no_recommendation(tmp_path: Path) -> None:
     run = build_pair(tmp_path)
     run.measurements("after").unlink()
-    assert recommended(run) == (None, None)
+    verdict = judge_run(run)
+    assert (verdict.reason, verdict.next) == ("nothing compared", ())
 
 
 def test_where_the_simple_rule_does_as_well_its_rows_are_named(tmp_path: Path) -> None:
     """Mined rows that beat all rows, and not the rows of the rule, send the reader to these."""
     for does, words in ((True, "best.simple_rule.parquet"), (False, "MINER")):
         seen = trial(selection=dataclasses.replace(REFUSED, simple_rule_does=does))
-        (step,) = list_next_steps(Evidence(RunFolder(tmp_path)), recommend(seen), seen)
-        assert step.text.endswith(words)
+        (step,) = list_steps_after_trial(RunFolder(tmp_path), None, advise(seen), seen)
+        assert step.command.endswith(words)

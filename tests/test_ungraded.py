@@ -16,8 +16,8 @@ from mixwright.estimates.outcome import Change, ItemScores, estimate_change
 from mixwright.estimates.readings import Outcome, format_change, outcome_of
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
-from mixwright.records import Claim, Example, TrialResult
-from mixwright.run.folder import RunFolder, read_json, read_list
+from mixwright.records import Example, TrialResult
+from mixwright.run.folder import RunFolder, read_json
 
 SEEDS = 5
 
@@ -160,8 +160,8 @@ def test_a_run_without_graded_answers_reaches_a_verdict_in_its_own_unit(objectiv
     (effect,) = (effect for effect in result.effects if effect.name == name)
     differences = [(rows_of["uniform", s].value or 0) - (rows_of["frozen", s].value or 0) for s in result.seeds]
     assert effect.difference.value == pytest.approx(sum(differences) / 2)
-    claims = [claim for claim in read_list(run.claims, Claim) if claim.arm == "uniform"]
-    assert claims[0].after - claims[0].before == pytest.approx(claims[0].difference.value)
+    task = read_json(run.verdict_data, dict)["tasks"][0]
+    assert task["after"] - task["before"] == pytest.approx(task["change"]["value"])
     assert not any(effect.name.startswith("success") for effect in result.effects)
     page = run.page.read_text(encoding="utf-8")
     assert "the trial ran 2 seeds, and fewer than 5 decide nothing" in page

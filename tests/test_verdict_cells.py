@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -12,13 +11,11 @@ from answer_rows import write_measured
 
 from mixwright.estimates.intervals import wilson
 from mixwright.estimates.items import Items
-from mixwright.records import CellAssessment, Claim, Measurement, Observation, Plan, Stage
+from mixwright.records import CellAssessment, Measurement, Observation, Plan, Stage
 from mixwright.run.folder import RunFolder, write_json, write_plan
+from mixwright.verdict.judge import judge_run
 from mixwright.verdict.page.blocks import Headline
-from mixwright.verdict.rules.cells import cells_of, chance_levels
-from mixwright.verdict.rules.claims import chance_level
-from mixwright.verdict.rules.evidence import Evidence
-from mixwright.verdict.rules.run_claims import judge_claims
+from mixwright.verdict.rules.cells import chance_level
 from mixwright.verdict.stage import to_json_ready
 
 ITEMS = 40
@@ -56,24 +53,16 @@ def test_the_chance_level_by_hand() -> None:
 
 
 def test_the_interval_is_the_measured_one_where_it_is_of_the_same_items(tmp_path: Path) -> None:
-    (level,) = {chance_levels(Evidence(half_right(tmp_path, aggregate=True)))["t", 1.0, False]}
-    assert (level.low, level.high) == (0.14, 0.40)
+    (task,) = judge_run(half_right(tmp_path, aggregate=True)).tasks
+    assert task.chance is not None
+    assert (task.chance.low, task.chance.high) == (0.14, 0.40)
 
 
 def test_before_and_after_in_both_decodings(tmp_path: Path) -> None:
-    evidence = Evidence(half_right(tmp_path))
-    (cell,) = cells_of(evidence, judge_claims(evidence))
-    assert (cell.greedy, cell.sampled) == ((0.25, 0.75), (0.125, 0.375))
+    (task,) = judge_run(half_right(tmp_path)).tasks
+    assert (task.before, task.after, task.sampled) == (0.25, 0.75, (0.125, 0.375))
 
 
 def test_what_is_no_number_is_null() -> None:
     assert to_json_ready({"a": float("nan"), "b": (1.0, None)}) == {"a": None, "b": [1.0, None]}
     assert to_json_ready(Headline("t"))["kind"] == "Headline"
-    claim = Claim("learnt", "t", None, 0.0, 1.0, dataclasses.replace(chance_level(*_one()), value=0.5), "e")  # type: ignore[type-var]
-    assert "kind" in to_json_ready(claim)
-    assert to_json_ready(claim)["kind"] == "learnt"
-
-
-def _one() -> tuple:
-    side = scores({CELL: [1.0]})
-    return [side], side.items

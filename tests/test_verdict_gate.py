@@ -116,7 +116,7 @@ def test_one_cell_must_not_hide_behind_the_others() -> None:
     assert found.mean is not None
     assert found.mean.low > -0.05
     assert not any(cell.is_damaged for cell in found.cells)
-    assert (found.outcome, found.cell_loss_limit, found.cell_rule_items) == ("inconclusive", 0.2, 60)
+    assert (found.outcome, found.cell_loss_limit) == ("inconclusive", 0.2)
     # by hand: 6 lost: squares 6 - .6, error sqrt((5.4 + 2.7055) / 59 / 60), t of 59 at 90 % is 1.671
     assert 0.1 + 1.671 * math.sqrt((5.4 + 2.7055) / 59 / 60) < 0.2 < 8 / 60 + 1.671 * math.sqrt((8 - 64 / 60) / 59 / 60)
     assert gate(before, big | {("u", None): fallen(60, 6)}).outcome == "passed"
@@ -125,7 +125,7 @@ def test_one_cell_must_not_hide_behind_the_others() -> None:
 def test_a_cell_too_small_to_exclude_a_loss_does_not_close_the_gate() -> None:
     big = {("t", float(place)): np.ones(900) for place in range(9)}
     found = gate(big | {("u", None): np.ones(10)}, big | {("u", None): fallen(10, 1)})
-    assert (found.outcome, found.cell_loss_limit, found.cell_rule_items) == ("passed", 0.2, 900)
+    assert (found.outcome, found.cell_loss_limit) == ("passed", 0.2)
     assert found.unseen_loss is not None
     assert found.unseen_loss >= 0.3
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mixwright.estimates.crossed import Estimate
+from mixwright.estimates.items import Items
+from mixwright.estimates.outcome import Change
 from mixwright.records import (
+    ChangeWord,
     Effect,
     FormerAnswers,
     Interval,
@@ -30,6 +34,7 @@ from mixwright.records.verdict import (
 )
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.judge import judge_run
+from mixwright.verdict.rules.cells import CellChange
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 
 TASKS: tuple[tuple[str, TaskWord, float, float, bool], ...] = (
@@ -203,6 +208,19 @@ def trial(**more: Any) -> Verdict:
         "stages": {"sums": (0.3, 0.5)},
     }
     return passed(**values | more)
+
+
+def cell(
+    task: str,
+    level: float | None = 1.0,
+    ends: tuple[float, float, float] = (-0.4, -0.5, -0.3),
+    word: ChangeWord = "worsens",
+    *,
+    whole: bool = False,
+) -> CellChange:
+    """Make a cell of 40 items and 8 seeds that changed by this value and interval."""
+    estimate = Estimate(*ends, p=0.001, error=0.05, df=7.0, seeds=8, items=40)
+    return CellChange(task, level, whole, Change(estimate, estimate, estimate, None, None, Items()), word, 0.001)
 
 
 def ask(run: RunFolder, *protect: str, margin: float | None = None) -> Verdict:

@@ -1,6 +1,6 @@
 """Records that cross a stage border, frozen. Left out on purpose: behaviour; a record only holds.
 
-Flow: Example, Task, Cell -> Observation -> Measurement -> Plan -> outcomes, actions, decisions -> TrialResult -> Claim.
+Flow: Example, Task, Cell -> Observation -> Measurement -> Plan -> outcomes, actions, decisions -> TrialResult -> Verdict.
 Small records are JSON, tables are Parquet, the plan is YAML; `to_data` and `from_data` are the only way in and out.
 """
 
@@ -45,8 +45,6 @@ from mixwright.records.teaching import Taught as Taught
 from mixwright.records.teaching import Teaching as Teaching
 from mixwright.records.teaching import TeachingWord as TeachingWord
 from mixwright.records.trial import ChangeWord as ChangeWord
-from mixwright.records.trial import Claim as Claim
-from mixwright.records.trial import ClaimKind as ClaimKind
 from mixwright.records.trial import Effect as Effect
 from mixwright.records.trial import Interval as Interval
 from mixwright.records.trial import Judgement as Judgement

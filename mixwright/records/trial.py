@@ -1,4 +1,4 @@
-"""Records of a run as a whole: its manifest, its trial, and the claims about each task."""
+"""Records of a run as a whole: its manifest and its trial."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ ChangeWord = Literal["improves", "worsens", "commonest", "less dependent", "shar
 - cannot tell: none of these is shown.
 """
 LeverWord = Literal["helps", "harms", "no change", "cannot tell"]
-ClaimKind = Literal["learnt", "damaged", "commonest", "less dependent", "sharper", "unchanged", "cannot tell"]
-"""What the verdict calls a change: the words of `ChangeWord`, with learnt for improves, damaged for worsens, and unchanged
-for no change; learnt also needs success above the chance level."""
 SelectionAdvice = Literal["train on it", "fewer rows do", "keep all rows", "not recommended", "too few seeds", "cannot tell"]
 Proof = Literal["not tried", "beats its nulls", "does not beat its nulls"]
 
@@ -213,39 +210,3 @@ class TrialResult:
     by_task: tuple[Effect, ...] = ()
     """Levers against references in each task, on the primary outcome and on what else is read of held-out rows; not judged:
     a claim about a task stands in claims.json."""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What the verdict says of one task (or cell), under the declared decoding."""
-
-    kind: ClaimKind
-    """What the change is called."""
-    task: str
-    """Task name."""
-    level: float | None
-    """Level of the cell; None for a task without levels, and where `whole` is true."""
-    before: float
-    """Success before, mean over items, 0..1; where nothing is graded the run's other outcome, in its unit."""
-    after: float
-    """The same after, mean over the same items."""
-    difference: Interval
-    """After minus before."""
-    evidence: str
-    """What it rests on, in one sentence."""
-    arm: str = ""
-    """Arm of the trial it is about; empty for a plain before/after."""
-    swapped: Interval | None = None
-    """Change of S; None where it was not measured."""
-    dependence: Interval | None = None
-    """Change of D = success - S."""
-    chance: float = 0.0
-    """Chance level of the scored items, 0..1."""
-    detectable: float = 0.0
-    """Size of a change that these items would show in 80 % of cases."""
-    adjusted_p: float | None = None
-    """p value of the difference after Holm's correction over the claims of its arm; None when it was not computed."""
-    whole: bool = False
-    """About a whole task of several levels."""
-    items: int = 0
-    """Items of both sides that it rests on; 0 where none were compared, or nobody noted how many."""

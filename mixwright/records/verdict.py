@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mixwright.records.corpus import Observation
-from mixwright.records.plan import Measurement, Plan
+from mixwright.records.plan import Plan
 from mixwright.records.trial import Interval, RunManifest, TrialResult
 
 GateOutcome = Literal["passed", "damaged", "inconclusive"]
@@ -453,8 +453,8 @@ class Verdict:
     """Name of the outcome: success, held-out loss, preference accuracy."""
     unit: str = "share"
     """Of the outcome and its changes."""
-    decoding: str = "greedy"
-    """What the outcome is read from: greedy, sampled, loss, preference."""
+    decoding: Literal["greedy", "sampled", "loss", "preference", "margin", "gold"] = "greedy"
+    """What the outcome is read from."""
     graded: bool = True
     """Whether answers were graded."""
     lower_is_better: bool = False
@@ -484,7 +484,7 @@ class Verdict:
     next: tuple[Step, ...] = ()
     """What to do next, the first thing first."""
     advice: str = ""
-    """Rule that decided a trial's recommendation (`verdict/rules/recommendation.py`)."""
+    """Rule that decided a trial's recommendation (`verdict/rules/trial.py`)."""
     notes: tuple[Observation, ...] = ()
     """Faults and facts of how it was measured."""
     audit: tuple[Observation, ...] = ()
@@ -495,8 +495,6 @@ class Verdict:
     """The plan that was trained."""
     manifest: RunManifest | None = None
     """Settings, versions, seeds and inputs."""
-    measured: tuple[Measurement, ...] = ()
-    """Numbers of tasks that were measured before training, without those of single items."""
     form_changes: tuple[FormChange, ...] = ()
     """Every feature of the answers that was tested without a grader."""
     causes: tuple[Cause, ...] = ()

@@ -3,7 +3,7 @@
 Layout:
     manifest.json  corpus/  audit.json  measure/<name>.parquet  measure/notes.json  scan/<base>/part-00000.parquet  plan.yaml
     trial/result.json  trial/<arm>-<seed>/{steps.jsonl,decisions.jsonl,draws.parquet,before.parquet,after.parquet,
-    *.answers.parquet,model/}  claims.json  verdict.html  verdict.json
+    *.answers.parquet,model/}  verdict.html  verdict.json
 Files are written whole or not at all; a lock stops two runs in one folder.
 """
 
@@ -344,7 +344,6 @@ class RunFolder:
         self.notes = self.path / "measure" / "notes.json"
         self.plan = self.path / "plan.yaml"
         self.result = self.path / "trial" / "result.json"
-        self.claims = self.path / "claims.json"
         self.page = self.path / "verdict.html"
         self.verdict_data = self.path / "verdict.json"
 

@@ -34,8 +34,8 @@ from mixwright.verbs.output import say
 from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
 from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS
 from mixwright.verdict.rules.answer_forms import write_known_forms
-from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
-from mixwright.verdict.rules.claims import find_unjudged_tasks
+from mixwright.verdict.rules.cells import find_unjudged_tasks
+from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import LOOK_SETTING, GateQuestion, write_question
 

@@ -32,7 +32,6 @@ def clear(folder: RunFolder) -> None:
         beside_file(folder),
         known_forms_file(folder),
         former_file(folder),
-        folder.claims,
         folder.page,
         folder.verdict_data,
     ):

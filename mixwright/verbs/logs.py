@@ -35,7 +35,7 @@ from mixwright.verbs.comparison_folder import check_folder, clear
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring, parse_graders
 from mixwright.verbs.output import say
-from mixwright.verdict.rules.basis import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
+from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
 
 SIDES = ("before", "after")
 CHECK = "evaluation log"

@@ -1,76 +1,82 @@
 """Judge: the evidence of a run folder becomes a `Verdict`, of which every report is a function.
 
-In this order, each once: claims about each task (`rules/claims.py`), the gate (`rules/gate.py`), and the recommendation,
-which reads both (`rules/recommendation.py`). The recommendation decides the outcome, and the claim of a task its word: a
-report says "learned" only where a task's own claim does, whatever the total did.
+In this order, each once: the cells are compared (`rules/cells.py`), the gate is asked (`rules/gate.py`), and `decide` reads
+both; of a trial the recommendation (`rules/trial.py`) does. A report says "learned" only where a task itself did, whatever
+the total did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import Any, Literal
 
 import numpy as np
 
 from mixwright import catalog
 from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.estimates.items import Items
+from mixwright.estimates.items import Items, TaskLevel
 from mixwright.estimates.judgement import change_word
-from mixwright.estimates.outcome import Sides, estimate_change
+from mixwright.estimates.outcome import ItemScores, Sides, estimate_change
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome
 from mixwright.measure.former import former_file
 from mixwright.records import (
     AnswerPair,
-    Claim,
-    ClaimKind,
+    ChangeWord,
     FormerAnswers,
-    FormTaken,
     Gate,
     GateOutcome,
     Interval,
     Observation,
     Reason,
-    Step,
     TaskChange,
     TaskWord,
     TotalChange,
     Verdict,
 )
 from mixwright.run.folder import RunFolder, read_list
-from mixwright.verdict.page.answers import interleave_groups
+from mixwright.verdict.page.answers import interleave_groups, is_gained, is_lost
 from mixwright.verdict.page.arm_words import describe_run
-from mixwright.verdict.page.beside import ThreeCheckpoints, read_three_checkpoints
 from mixwright.verdict.page.blocks import keep_filled
-from mixwright.verdict.read_parts import read_decisions, read_gold, read_pairs, read_parts, read_stages
-from mixwright.verdict.rules.answer_forms import FormTakeover, group_takeovers
-from mixwright.verdict.rules.answers_kept import answers_kept_in
-from mixwright.verdict.rules.basis import BLOCKING_ADVICE, OUTCOME_BY_ADVICE, recommend_run
+from mixwright.verdict.read_parts import (
+    read_chances,
+    read_decisions,
+    read_gold,
+    read_names,
+    read_pairs,
+    read_parts,
+    read_stages,
+    read_third,
+)
+from mixwright.verdict.rules.answer_forms import group_takeovers
+from mixwright.verdict.rules.answers_kept import compare_answers
 from mixwright.verdict.rules.causes import find_causes
-from mixwright.verdict.rules.cells import cells_of, group_items
-from mixwright.verdict.rules.claims import KIND_BY_WORD, claims_between, to_interval
-from mixwright.verdict.rules.evidence import Evidence
+from mixwright.verdict.rules.cells import (
+    CellChange,
+    chance_level,
+    find_any_right,
+    find_missing_cells,
+    find_tasks_not_learned,
+    find_unjudged_tasks,
+    mean_outcome,
+    to_interval,
+)
+from mixwright.verdict.rules.evidence import LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING, Evidence
 from mixwright.verdict.rules.gate import GateResult
-from mixwright.verdict.rules.gate_run import ask_gate
-from mixwright.verdict.rules.gate_ungraded import list_ungraded_cells
-from mixwright.verdict.rules.marks import find_marks
-from mixwright.verdict.rules.next_steps import list_next_steps
-from mixwright.verdict.rules.recommendation import PairBasis, Recommendation, TrialBasis
-from mixwright.verdict.rules.run_claims import judge_claims
-from mixwright.verdict.rules.spared import ClaimKey, claim_key
-from mixwright.verdict.words import LOSSES, NEVER_RIGHT, explain, is_in_wrong_format, say_headline
+from mixwright.verdict.rules.gate_run import ask_gate, list_ungraded_cells
+from mixwright.verdict.rules.next_steps import list_steps_after_comparison, list_steps_after_trial
+from mixwright.verdict.rules.trial import BLOCKING_ADVICE, advise, read_trial_basis, say_advice
+from mixwright.verdict.words import LOSSES, NEVER_RIGHT, UNGRADED, explain, is_in_wrong_format, say_headline
 
 MAX_PAIRS, SHORT_PROMPT, SHORT_BEGINNING = 3, 120, 40
 """Pairs of answers that a verdict shows, and characters of a prompt, and of a beginning that differs, that are preferred."""
-WORD_BY_KIND: Mapping[ClaimKind, TaskWord] = {
-    "learnt": "learned",
-    "damaged": "lost",
+WORD_BY_CHANGE: Mapping[ChangeWord, TaskWord] = {
+    "improves": "learned",
+    "worsens": "lost",
     "commonest": "commonest",
     "less dependent": "less dependent",
     "sharper": "sharper",
-    "unchanged": "kept",
+    "no change": "kept",
     "cannot tell": "not shown",
 }
 WORST_FIRST: tuple[TaskWord, ...] = (
@@ -78,100 +84,119 @@ WORST_FIRST: tuple[TaskWord, ...] = (
     "sharper", "too few items", "too few right", "not graded", "kept",
 )  # fmt: skip
 """Order of the tasks in a report."""
-REASON_BY_ADVICE: Mapping[str, Reason] = {
-    "check the grader": "nothing right",
-    "none right": "nothing right greedily",
-    "not learned": "not learned",
-    "ship": "kept",
-}
+SAME_CHANCE_TOLERANCE = 1e-6
+"""Chance levels that are this near are of the same items."""
 EXIT_BY_OUTCOME: Mapping[GateOutcome, int] = {"passed": 0, "damaged": 3, "inconclusive": 4}
 """Exit codes; 1 is wrong input, 2 a bug of ours."""
 
 
 def judge_run(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
     """Read a run folder and judge it. Arguments and errors are those of `judge`."""
-    evidence = Evidence(run)
-    return judge(evidence, judge_claims(evidence), gated=gated, inconclusive=inconclusive)
+    return judge(Evidence(run), gated=gated, inconclusive=inconclusive)
 
 
-def judge(
-    evidence: Evidence,
-    claims: Sequence[Claim],
-    *,
-    gated: bool = True,
-    inconclusive: Literal["fail", "warn"] = "fail",
-) -> Verdict:
+def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
     """Return what a report says.
 
     Args:
         evidence: of a trial, or of a comparison of two models.
-        claims: of its arms, as `judge_claims` makes them.
         gated: whether the outcome is the exit code; otherwise it is 0.
         inconclusive: `warn` gives 0 for too few items, unless something could not be judged at all.
 
     Raises:
         InputError: a file is broken, or a protected name was not measured.
     """
-    run, outcome, sides, manifest = evidence.run, evidence.outcome, evidence.sides, evidence.manifest
-    gate = ask_gate(evidence)
-    recommendation, basis = recommend_run(evidence, claims, gate)
-    reading = READINGS[outcome]
-    pairs = read_pairs(evidence)
-    three = read_three_checkpoints(evidence)
-    before, third, after = three.names if three is not None else _name_models(evidence)
-    third_success = _read_third(three, outcome) if three is not None else {}
-    tasks = _list_tasks(evidence, claims, gate, basis, third_success)
+    run, outcome, sides, settings = evidence.run, evidence.outcome, evidence.sides, evidence.settings
+    reading, graded, gate = READINGS[outcome], outcome in GRADED_OUTCOMES, ask_gate(evidence)
     lost_answers = gate.lost_answers if gate is not None else {}
-    not_judged = {task: why for task, why in _list_not_judged(basis).items() if task not in lost_answers}
-    ungraded = {change.task for change in tasks if change.before is None or outcome not in GRADED_OUTCOMES}
-    reason, result = _decide(recommendation, basis, gate)
+    total = _total(sides, outcome)
+    compared = sides if total is not None and not evidence.branches and evidence.trial is None else None
+    never_right = find_unjudged_tasks(compared, outcome) if compared else ()
+    left_out = settings.get(LEFT_OUT_SETTING, ()) if compared else ()
+    not_judged = dict.fromkeys(left_out, str(settings.get(LEFT_OUT_REASON_SETTING, UNGRADED)))
+    not_judged |= dict.fromkeys(never_right, NEVER_RIGHT)
+    not_judged = {task: why for task, why in not_judged.items() if task not in lost_answers}
+    pairs = read_pairs(evidence)
+    before, third, after = read_names(evidence)
+    cells = _find_cells(evidence, lost_answers)
+    tasks = _list_tasks(evidence, cells, gate, never_right, read_third(evidence) if third else {})
+    ungraded = {change.task for change in tasks if change.before is None or not graded}
+    protected = {cell.task for cell in gate.cells} if gate is not None else set[str]()
     verdict = Verdict(
         name=run.path.resolve().name,
         about=describe_run(run.path.resolve().name, evidence.trial),
         before=before,
         after=after,
         third=third,
-        outcome=result,
-        reason=reason,
-        exit_code=_choose_exit_code(result, gate, inconclusive) if gated else 0,
+        outcome="inconclusive" if gate is None else gate.outcome,
+        reason="nothing compared",
+        exit_code=0,
         headline="",
         measure=reading.title,
         unit=reading.unit,
         decoding=outcome,
-        graded=outcome in GRADED_OUTCOMES,
+        graded=graded,
         lower_is_better=reading.sign < 0,
-        total=_total(sides, outcome),
+        total=total,
         gate=_pack_gate(gate),
         tasks=tasks,
-        forms=tuple(_pack_form(takeover, pairs) for takeover in group_takeovers(evidence.form_changes)),
-        not_learned=basis.tasks_not_learned if isinstance(basis, PairBasis) else (),
+        forms=tuple(group_takeovers(evidence.form_changes, pairs)),
+        not_learned=find_tasks_not_learned(cells, compared, outcome, protected) if gate is not None and compared else (),
         not_judged=not_judged,
         lost_answers=lost_answers,
         same_answers=_gave_same_answers(pairs, tasks),
-        pairs=_choose_pairs(pairs, tasks, result, lost_answers),
-        advice=recommendation.advice if recommendation and not isinstance(basis, PairBasis) else "",
         notes=evidence.notes,
         audit=tuple(read_list(run.audit, Observation)) if run.audit.is_file() else (),
         trial=evidence.trial,
         plan=evidence.plan,
-        manifest=manifest,
-        measured=evidence.measured_before,
+        manifest=evidence.manifest,
         form_changes=tuple(evidence.form_changes),
-        answers_kept=tuple(answers_kept_in(evidence, {*ungraded, *not_judged, *lost_answers})),
+        answers_kept=tuple(compare_answers(evidence.first_answers, {*ungraded, *not_judged, *lost_answers})),
         former=tuple(read_list(former_file(run), FormerAnswers)) if former_file(run).is_file() else (),
         gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
         by_column=tuple(evidence.by_column),
         decisions=read_decisions(evidence),
         stages=read_stages(evidence),
+        behaviours=tuple(evidence.behaviours),
     )
     worse = {change.task for change in tasks if change.word in LOSSES or is_in_wrong_format(change, verdict)}
-    causes = find_causes(pairs, worse)
     recalled = tuple(one for one in evidence.recalled if one.task in worse)
-    verdict = replace(verdict, causes=tuple(causes), behaviours=tuple(evidence.behaviours), recalled=recalled)
-    verdict = replace(verdict, headline=say_headline(verdict, recommendation.sentence if recommendation else ""))
-    steps = list_next_steps(evidence, recommendation, basis, same_answers=verdict.same_answers) if recommendation else []
-    verdict = replace(verdict, why=explain(verdict), next=tuple(Step(step.caption, step.text) for step in steps))
+    verdict = replace(verdict, causes=tuple(find_causes(pairs, worse)), recalled=recalled)
+    if compared:
+        reason, result = decide(verdict, gate, cells, compared)
+        verdict = _conclude(replace(verdict, reason=reason, outcome=result))
+        verdict = replace(verdict, next=tuple(list_steps_after_comparison(verdict)))
+    else:
+        verdict = _judge_trial(verdict, evidence, gate)
+    exit_code = _choose_exit_code(verdict.outcome, gate, inconclusive) if gated else 0
+    shown = _choose_pairs(pairs, tasks, verdict.outcome, lost_answers)
+    verdict = replace(verdict, exit_code=exit_code, pairs=shown)
+    verdict = replace(verdict, why=explain(verdict))
     return replace(verdict, extra=_collect_extra(verdict))
+
+
+def _conclude(verdict: Verdict, trial_sentence: str = "") -> Verdict:
+    return replace(verdict, headline=say_headline(verdict, trial_sentence))
+
+
+def _judge_trial(verdict: Verdict, evidence: Evidence, gate: GateResult | None) -> Verdict:
+    """Judge a trial by its recommendation; of what was not measured to its end nothing is said yet."""
+    if evidence.trial is not None:
+        basis = read_trial_basis(evidence, evidence.trial, gate)
+        advice = advise(basis)
+        outcome: GateOutcome = "damaged" if advice in BLOCKING_ADVICE else verdict.outcome
+        verdict = _conclude(replace(verdict, advice=advice, reason="trial", outcome=outcome), say_advice(advice, basis))
+        return replace(verdict, next=tuple(list_steps_after_trial(evidence.run, evidence.manifest, advice, basis)))
+    unfinished = ""
+    if evidence.branches:
+        unfinished = "the trial has no result; run it to its end"
+    elif evidence.settings.get("checkpoint after") and not evidence.run.measurements("after").is_file():
+        unfinished = "the later checkpoint was not measured; run the comparison again"
+    if not unfinished:
+        return _conclude(verdict)
+    verdict = replace(verdict, advice="cannot tell", reason="not measured", outcome="inconclusive")
+    steps = tuple(list_steps_after_trial(evidence.run, evidence.manifest, "cannot tell", None))
+    return replace(_conclude(verdict, f"Inconclusive so far: {unfinished}."), next=steps)
 
 
 def _gave_same_answers(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange]) -> bool:
@@ -181,64 +206,74 @@ def _gave_same_answers(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange])
     return any(pair.before for pair in pairs) and not differs and not scores_differ
 
 
-def _name_models(evidence: Evidence) -> tuple[str, str, str]:
-    """Return short names of the earlier model, of no third one, and of the later one; of a trial the leading arm."""
-    manifest, settings = evidence.manifest, evidence.settings
-    before = PurePath(manifest.parent).name if manifest and manifest.parent else "before"
-    after = evidence.arm or PurePath(str(settings.get("checkpoint after", "after"))).name
-    if before == after:  # two folders or logs of one name: their parents tell them apart
-        before = str(PurePath(*PurePath(manifest.parent).parts[-2:])) if manifest else before
-        after = str(PurePath(*PurePath(str(settings.get("checkpoint after", "after"))).parts[-2:]))
-    return before, "", after
-
-
-def _decide(
-    recommendation: Recommendation | None, basis: TrialBasis | PairBasis | None, gate: GateResult | None
+def decide(
+    verdict: Verdict, gate: GateResult | None, cells: Sequence[CellChange], sides: Sides
 ) -> tuple[Reason, GateOutcome]:
-    """Why the outcome is what it is, and the outcome. The recommendation decides it; the gate alone does in a trial."""
-    gate_outcome: GateOutcome = "inconclusive" if gate is None else gate.outcome
-    if recommendation is None:
-        return "nothing compared", gate_outcome
-    if isinstance(basis, TrialBasis):
-        return "trial", "damaged" if recommendation.advice in BLOCKING_ADVICE else gate_outcome
-    if not isinstance(basis, PairBasis):
-        return "not measured", "inconclusive"
-    outcome = OUTCOME_BY_ADVICE.get(recommendation.advice, "inconclusive")
-    return _find_reason(recommendation, basis, gate), outcome
+    """Why the outcome of a comparison is what it is, and the outcome: the first that holds.
+
+    Args:
+        verdict: without its outcome and reason.
+        gate: what the gate says; None where none judges the outcome.
+        cells: every cell and whole task that was compared.
+        sides: both models.
+    """
+    protected = {cell.task for cell in gate.cells} if gate is not None else set[str]()
+    is_named = gate is not None and gate.named_by_user
+    if any(not is_named or not protected.isdisjoint(form.tasks) for form in verdict.forms):
+        return "one format took over", "damaged"
+    if not protected.isdisjoint(verdict.lost_answers):
+        return "answers were lost", "damaged"
+    reason, outcome = _decide_by_tasks(verdict, gate, cells, sides)
+    if gate is not None and gate.decided_by_behaviours:
+        return "a behaviour changed", "damaged" if gate.outcome == "damaged" else outcome
+    return reason, outcome
 
 
-def _find_reason(recommendation: Recommendation, basis: PairBasis, gate: GateResult | None) -> Reason:
-    if gate is not None and gate.decided_by_behaviours and not basis.form_change and not basis.lost_answers:
-        return "a behaviour changed"
-    if recommendation.advice == "do not ship":
-        return _find_damage(basis, gate)
-    if recommendation.advice == "cannot tell" and basis.graded and not basis.right_before:
-        return "nothing to protect"
-    if recommendation.advice == "cannot tell" and basis.gate_reason:
-        return "a task was not judged"
-    if recommendation.advice == "unjudged":
-        return "a task was not judged" if basis.graded else "nothing was graded"
-    return REASON_BY_ADVICE.get(recommendation.advice, "too few items")
+def _decide_by_tasks(
+    verdict: Verdict, gate: GateResult | None, cells: Sequence[CellChange], sides: Sides
+) -> tuple[Reason, GateOutcome]:
+    outcome, word = verdict.decoding, verdict.total.word if verdict.total else "not shown"
+    is_named, gate_outcome = gate is not None and gate.named_by_user, "inconclusive" if gate is None else gate.outcome
+    any_right, right_as_declared = find_any_right([sides], outcome)
+    if not right_as_declared:
+        return "nothing right greedily" if any_right else "nothing right", "inconclusive"
+    has_loss = _has_loss(gate, cells)
+    # a total decides where nobody named what matters; of a loss that a gate judges its size does
+    is_total_judged = not is_named and (verdict.graded or gate is None or not gate.cells)
+    if has_loss or gate_outcome == "damaged" or (is_total_judged and word in ("lost", "less dependent", "commonest")):
+        if has_loss or (gate is not None and _has_gate_loss(gate)):
+            return "a task was lost", "damaged"
+        if gate is not None and gate.outcome == "damaged":
+            is_mean = gate.mean is not None and gate.mean.high < 0
+            return "the average fell" if is_mean else "prompts matter less", "damaged"
+        reasons: Mapping[TaskWord, Reason] = {"commonest": "the commonest answer", "less dependent": "prompts matter less"}
+        return reasons.get(word, "the average fell"), "damaged"
+    not_judged = {*verdict.not_judged} & {cell.task for cell in gate.cells} if is_named and gate else {*verdict.not_judged}
+    if not verdict.graded:
+        return "nothing was graded", "inconclusive"
+    if not_judged and (is_named or gate_outcome == "passed" or (gate is not None and gate.reason)):
+        return "a task was not judged", "inconclusive"
+    if gate_outcome == "passed":
+        return "not learned" if verdict.not_learned and word != "learned" else "kept", "passed"
+    if not find_any_right([(sides[0], ())], outcome)[1]:
+        return "nothing to protect", "inconclusive"
+    return "a task was not judged" if gate is not None and gate.reason else "too few items", "inconclusive"
 
 
-def _find_damage(basis: PairBasis, gate: GateResult | None) -> Reason:
-    if basis.form_change:
-        return "one format took over"
-    if basis.lost_answers:
-        return "answers were lost"
-    decide = () if gate is None else (*gate.cells, *(() if gate.named_by_user else gate.unprotected_losses))
-    if basis.damaged or any(cell.is_damaged for cell in decide):
-        return "a task was lost"
-    if gate is not None and gate.outcome == "damaged":
-        is_mean = gate.mean is not None and gate.mean.high < 0
-        return "the average fell" if is_mean else "prompts matter less"
-    if basis.word == "commonest":
-        return "the commonest answer"
-    return "prompts matter less" if basis.word == "less dependent" else "the average fell"
+def _has_loss(gate: GateResult | None, cells: Sequence[CellChange]) -> bool:
+    """Whether success fell in what decides: nothing where the gate judges a loss, nor what a user did not name."""
+    if gate is not None and not gate.graded:
+        return False
+    named = {cell.key for cell in (*gate.cells, *gate.damaged_tasks)} if gate is not None and gate.named_by_user else None
+    return any(cell.word == "worsens" and (named is None or cell.key in named) for cell in cells)
+
+
+def _has_gate_loss(gate: GateResult) -> bool:
+    return any(cell.is_damaged for cell in (*gate.cells, *(() if gate.named_by_user else gate.unprotected_losses)))
 
 
 def _choose_exit_code(outcome: GateOutcome, gate: GateResult | None, inconclusive: Literal["fail", "warn"]) -> int:
-    is_measured = gate is not None and gate.mean is not None and all(cell.change is not None for cell in gate.cells)
+    is_measured = gate is not None and gate.mean is not None and all(cell.judged is not None for cell in gate.cells)
     if outcome == "inconclusive" and inconclusive == "warn" and is_measured and not (gate and gate.reason):
         return 0
     return EXIT_BY_OUTCOME[outcome]
@@ -250,7 +285,7 @@ def _total(sides: Sides | None, outcome: Outcome) -> TotalChange | None:
         return None
     gained, lost = _count_turns(sides, outcome, change.items)
     return TotalChange(
-        word=WORD_BY_KIND[KIND_BY_WORD[change_word(change)]],
+        word=WORD_BY_CHANGE[change_word(change)],
         change=to_interval(change.estimate, outcome),
         items=len(change.items),
         gained=gained,
@@ -274,77 +309,96 @@ def _count_turns(sides: Sides, outcome: Outcome, items: Items) -> tuple[int, int
     return int(np.sum(after > before)), int(np.sum(after < before))
 
 
+def _find_cells(evidence: Evidence, lost_answers: Collection[str]) -> list[CellChange]:
+    """The cells and tasks of the leading arm; of ungraded answers those are worse that are lost, and no others."""
+    cells = evidence.comparisons.get(evidence.arm, [])
+    if evidence.outcome != "loss" or evidence.arm:
+        return cells
+    words: Mapping[ChangeWord, ChangeWord] = {"worsens": "cannot tell"}
+    return [
+        replace(cell, word="worsens" if cell.task in lost_answers else words.get(cell.word, cell.word)) for cell in cells
+    ]
+
+
 def _list_tasks(
     evidence: Evidence,
-    claims: Sequence[Claim],
+    cells: Sequence[CellChange],
     gate: GateResult | None,
-    basis: TrialBasis | PairBasis | None,
-    third: Mapping[ClaimKey, float],
+    never_right: Sequence[str],
+    third: Mapping[tuple[str, float | None, bool], float],
 ) -> tuple[TaskChange, ...]:
     """Every task and level, the worst first."""
-    sides, outcome = evidence.sides, evidence.outcome
-    judged_cells = {} if gate is None else {(cell.task, cell.level): cell for cell in gate.cells}
-    items_of = group_items(sides) if sides else {}
-    never_right = basis.tasks_without_right_answer if isinstance(basis, PairBasis) else ()
-    parts = read_parts(evidence)
-    tasks, cells = [], cells_of(evidence, claims)
-    levels = [cell.claim for cell in cells if not cell.claim.whole]
-    open_tasks = {claim.task for claim in levels if (claim.task, claim.level) not in judged_cells}
+    sides, outcome = evidence.sides or ((), ()), evidence.outcome
+    protected = {cell.key: cell for cell in gate.cells} if gate is not None else {}
+    chances, parts, nothing = read_chances(evidence), read_parts(evidence), Interval(0.0, -1.0, 1.0, 0)
+    missing = find_missing_cells(sides)
+    open_tasks = {key[0] for cell in cells if not (key := cell.key)[2] and key not in protected}
+    open_tasks |= {task for task, level in missing if (task, level, False) not in protected}
+    tasks = []
     for cell in cells:
-        claim, key = cell.claim, claim_key(cell.claim)
-        judged = None if claim.whole else judged_cells.get((claim.task, claim.level))
-        gained, lost = _count_turns(sides, outcome, items_of[key]) if sides and key in items_of else (0, 0)
+        if cell.change is None:
+            continue
+        items, judged = cell.change.items, protected.get(cell.key, cell)
+        gained, lost = _count_turns(sides, outcome, items)
+        sampled = tuple(mean_outcome(side, items, "sampled") for side in sides) if outcome == "greedy" else ()
+        chance, known = chance_level(sides[1], items), chances.get(cell.key)
+        if chance and known and abs(known.value - chance.value) < SAME_CHANCE_TOLERANCE:
+            chance = known
         change = TaskChange(
-            task=claim.task,
-            level=claim.level,
-            whole=claim.whole,
-            word=_find_word(claim, never_right, readable=judged is None or judged.readable),
-            before=claim.before,
-            after=claim.after if claim.difference.n else None,
-            change=claim.difference,
-            items=claim.items,
+            task=cell.task,
+            level=cell.level,
+            whole=cell.whole,
+            word=_find_word(cell, to_interval(cell.change.estimate, outcome), never_right, readable=judged.readable),
+            before=mean_outcome(sides[0], items, outcome),
+            after=mean_outcome(sides[1], items, outcome),
+            change=to_interval(cell.change.estimate, outcome),
+            items=len(items),
             gained=gained,
             lost=lost,
-            parts=parts.get((claim.task, claim.level), ()),
-            protected=claim.task not in open_tasks if claim.whole else judged is not None,
-            loss_limit=judged.loss_limit if judged else None,
-            limit_excluded=judged.limit_excluded if judged else True,
-            chance=cell.chance,
-            shuffled=claim.swapped,
-            dependence=claim.dependence,
-            sampled=cell.sampled if outcome == "greedy" else None,
-            third=third.get(key),
-            detectable=claim.detectable,
-            adjusted_p=claim.adjusted_p,
+            parts=parts.get((cell.task, cell.level), ()),
+            protected=cell.task not in open_tasks if cell.whole else cell.key in protected,
+            loss_limit=judged.loss_limit,
+            limit_excluded=judged.limit_excluded,
+            chance=chance,
+            shuffled=_known(to_interval(cell.change.swapped)),
+            dependence=_known(to_interval(cell.change.dependence)),
+            sampled=(sampled[0], sampled[1]) if sampled and np.isfinite(sampled).all() else None,
+            third=third.get(cell.key),
+            detectable=cell.change.estimate.detectable(cell.family_size),
+            adjusted_p=cell.adjusted_p,
         )
         tasks.append(change)
-    known, lost_answers = {change.task for change in tasks}, gate.lost_answers if gate is not None else {}
-    for cell in () if evidence.arm else list_ungraded_cells(evidence):
-        if cell[0] not in known:
+    for task, level in missing:
+        before = _mean_before(sides[0], (task, level), outcome)
+        is_protected = (task, level, False) in protected
+        tasks.append(TaskChange(task, level, "not measured", before, None, nothing, protected=is_protected))
+    known_tasks, lost_answers = {change.task for change in tasks}, gate.lost_answers if gate is not None else {}
+    for cell in list_ungraded_cells(evidence):
+        if cell[0] not in known_tasks:
             word: TaskWord = "lost" if cell[0] in lost_answers else "not graded"
-            nothing = Interval(0.0, -1.0, 1.0, 0)
-            tasks.append(TaskChange(*cell, word, None, None, nothing, protected=cell in judged_cells))
+            tasks.append(TaskChange(*cell, word, None, None, nothing, protected=(*cell, False) in protected))
     sign = READINGS[outcome].sign
     return tuple(sorted(tasks, key=lambda change: (WORST_FIRST.index(change.word), sign * change.change.value, change.task)))
 
 
-def _find_word(claim: Claim, never_right: Sequence[str], *, readable: bool) -> TaskWord:
-    if not claim.difference.n:
-        return "not measured"
-    if claim.kind == "cannot tell" and claim.task in never_right:
+def _mean_before(before: Sequence[ItemScores], cell: TaskLevel, outcome: Outcome) -> float:
+    """Mean of the outcome over all items of a cell that were measured before; 0 where none was."""
+    column = READINGS[outcome].column
+    values = np.concatenate([scores.column(column, scores.every.of_cells([cell])) for scores in before])
+    known = values[~np.isnan(values)]
+    return float(np.mean(known)) if len(known) else 0.0
+
+
+def _find_word(cell: CellChange, change: Interval, never_right: Sequence[str], *, readable: bool) -> TaskWord:
+    if cell.word == "cannot tell" and cell.task in never_right:
         return "never right"
-    if claim.items < MIN_ITEMS:
+    if cell.change is not None and len(cell.change.items) < MIN_ITEMS:
         return "too few items"
-    if not readable and claim.kind in ("cannot tell", "unchanged") and claim.difference.low <= 0:
+    if not readable and cell.word in ("cannot tell", "no change") and change.low <= 0:
         return "too few right"
-    if claim.kind == "cannot tell" and (claim.difference.low > 0 or claim.difference.high < 0):
-        return "higher" if claim.difference.low > 0 else "lower"
-    return WORD_BY_KIND[claim.kind]
-
-
-def _read_third(three: ThreeCheckpoints, outcome: Outcome) -> dict[ClaimKey, float]:
-    """Success of the third model per task and level."""
-    return {claim_key(claim): claim.after for claim in claims_between(three.other, outcome) if claim.difference.n}
+    if cell.word == "cannot tell" and (change.low > 0 or change.high < 0):
+        return "higher" if change.low > 0 else "lower"
+    return WORD_BY_CHANGE[cell.word]
 
 
 def _pack_gate(gate: GateResult | None) -> Gate | None:
@@ -353,7 +407,7 @@ def _pack_gate(gate: GateResult | None) -> Gate | None:
 
     return Gate(
         mean=to_interval(gate.mean) if gate.mean is not None else None,
-        margin=gate.mean_margin,
+        margin=gate.margin,
         protected=tuple(dict.fromkeys(cell.task for cell in gate.cells)),
         averaged=gate.averaged,
         cells=len(gate.cells),
@@ -367,33 +421,6 @@ def _pack_gate(gate: GateResult | None) -> Gate | None:
         request_forms=gate.request_forms,
         behaviours=gate.behaviours,
     )
-
-
-def _pack_form(takeover: FormTakeover, pairs: Sequence[AnswerPair]) -> FormTaken:
-    """The format that spread, and how much of what was lost it covers."""
-    pattern_of = {change.task: change.pattern for change in takeover.changes}
-    lost = [pair for pair in pairs if pair.task in pattern_of and is_lost(pair)]
-    with_form = [pair for pair in lost if pattern_of[pair.task] in find_marks(pair.after)]
-    tasks = tuple(pattern_of)
-    return FormTaken(takeover.other_task, tasks, takeover.answers_with_form, takeover.items, len(lost), len(with_form))
-
-
-def _list_not_judged(basis: TrialBasis | PairBasis | None) -> dict[str, str]:
-    """Task -> why nothing says what became of it."""
-    if not isinstance(basis, PairBasis):
-        return {}
-    reasons = dict.fromkeys(basis.tasks_left_out, basis.left_out_reason)
-    return reasons | dict.fromkeys(basis.tasks_without_right_answer, NEVER_RIGHT)
-
-
-def is_lost(pair: AnswerPair) -> bool:
-    """Whether the answer was right before and is wrong now."""
-    return pair.score_before >= RIGHT_FROM_SCORE > pair.score_after
-
-
-def is_gained(pair: AnswerPair) -> bool:
-    """Whether the answer was wrong before and is right now."""
-    return pair.score_after >= RIGHT_FROM_SCORE > pair.score_before
 
 
 def _choose_pairs(

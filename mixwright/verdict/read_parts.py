@@ -5,7 +5,6 @@ Left out on purpose: words and formats; a record only holds what was read.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from statistics import fmean
@@ -13,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from mixwright.errors import InputError
 from mixwright.estimates.outcome import (
+    CHANCE_MEASUREMENT,
     PART_PREFIX,
     Change,
     ItemScores,
@@ -24,8 +25,10 @@ from mixwright.estimates.outcome import (
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
-from mixwright.run.folder import read_json_lines, read_measurements
+from mixwright.run.folder import read_json, read_json_lines, read_measurements
 from mixwright.verdict.page.answers import BESIDE_NAME, pair_answers
+from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, shorten_paths
+from mixwright.verdict.rules.cells import CellKey, compare_cells, mean_outcome
 from mixwright.verdict.rules.evidence import Evidence
 
 ALARM_PREFIX = "alarm."
@@ -55,6 +58,51 @@ def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
         third=None if third is None else str(third["completion"] or ""),
         score_third=0.0 if third is None else float(third["score"] or 0.0),
     )
+
+
+def read_names(evidence: Evidence) -> tuple[str, str, str]:
+    """Return short names of the earlier model, of a third one if there is one, and of the later one; of a trial its arm.
+
+    Raises:
+        InputError: the third model was not measured, or its file is broken.
+    """
+    run, manifest = evidence.run, evidence.manifest
+    after = evidence.arm or str(evidence.settings.get("checkpoint after", "after"))
+    paths = [manifest.parent if manifest and manifest.parent else "before", after]
+    if evidence.sides is None or not beside_file(run).is_file():
+        before, after = shorten_paths(paths)
+        return before, "", after
+    if not run.measurements(BESIDE_NAME).is_file():
+        remedy = "Compare again."
+        raise InputError("the measurements of beside.json", "none", remedy, file=run.measurements(BESIDE_NAME))
+    paths.insert(1, read_json(beside_file(run), OtherCheckpoint).name)
+    before, third, after = shorten_paths(paths)
+    return before, third, after
+
+
+def read_third(evidence: Evidence) -> dict[CellKey, float]:
+    """Return the success of the third model per cell and task, on the items that all models answered."""
+    if evidence.sides is None:
+        return {}
+    sides = (evidence.sides[0], [evidence.read_scores(evidence.run.measurements(BESIDE_NAME))])
+    return {
+        cell.key: mean_outcome(sides[1], cell.change.items, evidence.outcome)
+        for cell in compare_cells(sides, evidence.outcome)
+        if cell.change is not None
+    }
+
+
+def read_chances(evidence: Evidence) -> dict[CellKey, Interval]:
+    """Return the chance levels that were measured, whose intervals know whether other rows chose the rule."""
+    folders = [*evidence.leading_folders, evidence.run.measurements("before").parent]
+    path = folders[0] / "before.parquet"
+    measured = read_measurements(path) if path.is_file() else []
+    rows = [row for row in measured if row.name == CHANCE_MEASUREMENT]
+    levelled = {row.task for row in rows if row.level is not None}
+    return {
+        (row.task, row.level, row.level is None and row.task in levelled): Interval(row.value, row.low, row.high, row.n)
+        for row in rows
+    }
 
 
 def read_parts(evidence: Evidence) -> dict[tuple[str, float | None], tuple[PartChange, ...]]:
@@ -130,18 +178,14 @@ def _group_decisions(name: str, members: list[tuple[int, dict[str, Any]]]) -> De
 
 
 def _read_step(item: Mapping[str, Any]) -> float:
-    return _finite_number(item, "step") or 0.0
+    step = item.get("step")
+    return float(step) if isinstance(step, int | float) else 0.0
 
 
 def _shorten_value(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else str(value)[:60]
     return f"{value:.3g}"
-
-
-def _finite_number(item: Mapping[str, Any], name: str) -> float | None:
-    value = item.get(name)
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def read_gold(sides: Sides, *, greedy: bool) -> tuple[GoldChange, ...]:

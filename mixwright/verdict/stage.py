@@ -1,4 +1,4 @@
-"""Stage that judges a run folder and writes its claims, `verdict.json` and the page."""
+"""Stage that judges a run folder and writes `verdict.json` and the page."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from mixwright.run.folder import RunFolder, write_json, write_text
 from mixwright.verdict.judge import judge
 from mixwright.verdict.read_parts import read_pairs
 from mixwright.verdict.rules.evidence import Evidence
-from mixwright.verdict.rules.run_claims import judge_claims
 
 
 def write_verdict(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
-    """Judge the run and write claims.json, verdict.json and verdict.html. Needs core packages only.
+    """Judge the run and write verdict.json and verdict.html. Needs core packages only.
 
     Args:
-        run: folder of a trial, or of a comparison of two models. Old claims stay where nothing is left to judge from.
+        run: folder of a trial, or of a comparison of two models.
         gated: whether the exit code follows the outcome.
         inconclusive: exit code of too few items: 4, or 0 with `warn`.
 
@@ -30,16 +29,14 @@ def write_verdict(run: RunFolder, *, gated: bool = True, inconclusive: Literal["
     """
     from mixwright.verdict.page.page import render_page
 
-    run_parts = (run.manifest, run.audit, run.plan, run.claims, run.path / "measure", run.path / "trial")
+    run_parts = (run.manifest, run.audit, run.plan, run.path / "measure", run.path / "trial")
     if not any(run_part.exists() for run_part in run_parts):
         got = "a folder without the files of a run" if run.path.is_dir() else "nothing"
         raise InputError(
             "a run folder", got, "To compare two models, name both: mixwright verdict BEFORE AFTER.", file=run.path
         )
     evidence = Evidence(run)
-    if claims := judge_claims(evidence):
-        write_json(run.claims, claims)
-    verdict = judge(evidence, claims, gated=gated, inconclusive=inconclusive)
+    verdict = judge(evidence, gated=gated, inconclusive=inconclusive)
     write_json(run.verdict_data, to_json_ready(verdict))
     write_text(run.page, render_page(verdict, read_pairs(evidence)))
     return verdict

@@ -9,7 +9,18 @@ from mixwright.behaviours import IN_WORDS
 from mixwright.errors import join_some
 from mixwright.estimates.protected import READABLE_SHARE
 from mixwright.estimates.readings import format_unit
-from mixwright.records import BehaviourChange, Cause, CauseKind, Gate, Interval, Recalled, TaskChange, TaskWord, Verdict
+from mixwright.records import (
+    BehaviourChange,
+    Cause,
+    CauseKind,
+    Gate,
+    Interval,
+    Reason,
+    Recalled,
+    TaskChange,
+    TaskWord,
+    Verdict,
+)
 from mixwright.verdict.page.text import (
     MINUS_SIGN,
     cell_name,
@@ -20,14 +31,17 @@ from mixwright.verdict.page.text import (
     points,
     to_line,
 )
-from mixwright.verdict.rules.claims import FAR_NATS_PER_TOKEN
 
 WRONG_FORMAT = "wrong format"
 """Word of a task whose answers now have another task's format."""
 NEVER_RIGHT = "no answer was right before or after"
 """Why a task without any right answer is not judged."""
+UNGRADED = "nothing can be graded"
+"""Why tasks are left out, where nobody says otherwise."""
 SAME_ANSWERS = "Nothing differs: both gave the same answers. Are these two different models?"
 """Of a model that was compared with itself, or with one that the training never changed."""
+FAR_NATS_PER_TOKEN = 1.0
+"""Nats a token from which a report says that former answers became less likely: a hint, since style costs nearly as much."""
 MAX_NAMED, MAX_PARTS = 3, 5
 """Tasks that a sentence names, and parts of its answers that a row of a table does."""
 LOSSES: tuple[TaskWord, ...] = ("lost", "less dependent")
@@ -67,6 +81,13 @@ RECALLED = {
 SAMPLES = {"distinct samples": "Samples of one question differ", "right in any sample": "One of several samples is right"}
 START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
 """Outcome -> how the headline begins."""
+SENTENCES: dict[Reason, str] = {
+    "prompts matter less": "Its answers depend less on the prompt than before.",
+    "the commonest answer": "It gives one answer more often, whatever the question.",
+    "nothing right": "No answer was right before or after: nothing was learned, or the grader misreads the answers.",
+    "nothing right greedily": "No greedy answer was right before or after; only sampled answers were.",
+}
+"""Reason of an outcome -> the sentence on it, where no figure stands in it."""
 TASK_WORDS: dict[TaskWord, str] = {
     "learned": "learned",
     "lost": "LOST",
@@ -153,10 +174,8 @@ def _say_damage(verdict: Verdict) -> str:
     lost = [change for change in verdict.tasks if change.word in LOSSES and (change.protected or not named)]
     if verdict.reason == "a task was lost" and lost:
         return f"It lost {_name_changes(lost, verdict.unit)}."
-    if verdict.reason == "prompts matter less":
-        return "Its answers depend less on the prompt than before."
-    if verdict.reason == "the commonest answer":
-        return "It gives one answer more often, whatever the question."
+    if verdict.reason in SENTENCES:
+        return SENTENCES[verdict.reason]
     if verdict.gate is not None and verdict.gate.mean is not None and verdict.gate.mean.high < 0:
         return f"{_say_lower(verdict)}The average of what it could do fell by {_size(verdict.gate.mean)}."
     total = verdict.total
@@ -224,10 +243,8 @@ def _say_passed(verdict: Verdict, learned: str) -> str:
 def _say_inconclusive(verdict: Verdict, learned: str) -> str:
     gate, total = verdict.gate, verdict.total
     gain = f"It learned {learned}. " if learned else ""
-    if verdict.reason == "nothing right":
-        return "No answer was right before or after: nothing was learned, or the grader misreads the answers."
-    if verdict.reason == "nothing right greedily":
-        return "No greedy answer was right before or after; only sampled answers were."
+    if verdict.reason in SENTENCES:
+        return SENTENCES[verdict.reason]
     if verdict.reason == "nothing to protect":
         return f"{gain}No other question was answered correctly before, so no loss can be seen."
     if verdict.reason == "a task was not judged":

@@ -48,7 +48,7 @@ def judge(name: str, before: Sequence[Mapping[str, Any]], after: Sequence[Mappin
     ]
     kept, changes = compare_answers(rows), form_changes(rows)
     lost = name_lost_answers(kept, changes)
-    taken = {change.task for takeover in group_takeovers(changes) for change in takeover.changes}
+    taken = {task for form in group_takeovers(changes) for task in form.tasks}
     shares = {found.task: [found.kept.value, found.kept.low, found.kept.high] for found in kept}
     return {"model": name, "damaged": sorted({*lost, *taken}), "kept": shares, "code": 3 if lost or taken else 4}
 

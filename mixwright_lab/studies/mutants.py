@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 CLONE = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).parent / "equivalent_mutants.yaml"
 MODULES = (
-    *("estimates/*", "audit/checks/*", "plan/planners/*", "verdict/rules/claims", "verdict/rules/gate"),
+    *("estimates/*", "audit/checks/*", "plan/planners/*", "verdict/rules/cells", "verdict/rules/gate"),
     *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap")),
     *("audit/wrapped", "plan/cells", "plan/validate", "plan/baseline"),
     *("steer/selectors/*", "steer/monitors/*"),

@@ -22,8 +22,8 @@ from typing import Any
 
 from mixwright.__main__ import main
 from mixwright.estimates.intervals import share_interval
-from mixwright.records import Claim, Interval
-from mixwright.run.folder import RunFolder, read_list
+from mixwright.records import Interval
+from mixwright.run.folder import RunFolder, read_json
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.harnesses import HARNESSES, TOKENS, command_of
 from mixwright_lab.studies.questions import write_files
@@ -33,7 +33,7 @@ SEED, LEAST_SAME_TEXTS = 11, 0.95
 SIDES = ("before", "after")
 
 
-def judge(folder: Path, before: str, after: str, *more: str) -> dict[str, Claim]:
+def judge(folder: Path, before: str, after: str, *more: str) -> dict[str, dict[str, Any]]:
     """What `verdict` says of each task."""
     out = folder / f"verdict-{len(list(folder.glob('verdict-*')))}"
     try:
@@ -41,7 +41,7 @@ def judge(folder: Path, before: str, after: str, *more: str) -> dict[str, Claim]
     except SystemExit as left:
         if left.code in (1, 2):  # 3 and 4 are verdicts
             raise
-    return {claim.task: claim for claim in read_list(RunFolder(out).claims, Claim)}
+    return {task["task"]: task for task in read_json(RunFolder(out).verdict_data, dict)["tasks"]}
 
 
 def own_texts(model: str, prompts: list[str]) -> list[str]:
@@ -108,8 +108,8 @@ def measure(quick: bool) -> Result:
         return _result(found)
 
 
-def _told(claim: Claim) -> list[Any]:
-    return [claim.before, claim.after, claim.kind]
+def _told(task: Mapping[str, Any]) -> list[Any]:
+    return [task["before"], task["after"], task["word"]]
 
 
 def _result(rows: Sequence[Mapping[str, Any]]) -> Result:

@@ -8,8 +8,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
+from mixwright.records import AnswerPair
 
 T = TypeVar("T")
 BESIDE_NAME = "beside"
@@ -20,15 +20,7 @@ SIDES = ("before", "after", BESIDE_NAME)
 
 
 def find_answers(folder: Path) -> dict[str, Path]:
-    """Side -> file of its answers in a folder, of those that are there.
-
-    Raises:
-        InputError: the answers are in the file of an earlier version, without which free text would not be judged.
-    """
-    for old in (folder / "completions.parquet", folder.parent / "completions.parquet"):
-        if old.is_file():
-            remedy = "Measure again: mixwright verdict BEFORE AFTER, in this folder or a new one."
-            raise InputError("answers by side (*.answers.parquet)", "those of an earlier version", remedy, file=old)
+    """Side -> file of its answers in a folder, of those that are there."""
     files = {side: folder / f"{side}.answers.parquet" for side in SIDES}
     return {side: path for side, path in files.items() if path.is_file()}
 
@@ -44,6 +36,16 @@ def pair_answers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], Ite
 def is_right(row: Mapping[str, Any]) -> bool:
     """Whether an answer earned what counts as right."""
     return float(row["score"] or 0.0) >= RIGHT_FROM_SCORE
+
+
+def is_lost(pair: AnswerPair) -> bool:
+    """Whether the answer was right before and is wrong now."""
+    return pair.score_before >= RIGHT_FROM_SCORE > pair.score_after
+
+
+def is_gained(pair: AnswerPair) -> bool:
+    """Whether the answer was wrong before and is right now."""
+    return pair.score_after >= RIGHT_FROM_SCORE > pair.score_before
 
 
 def interleave_groups(rows: Sequence[T], group_of: Callable[[T], str]) -> list[T]:

@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
+from markupsafe import Markup
+
 from mixwright.records.verdict import AnswerPair
 from mixwright.verdict.page.text import NO_VALUE_SIGN
 
@@ -92,35 +94,13 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """One line of a chart, with its interval."""
-
-    name: str
-    """Name in the legend."""
-    x: tuple[float, ...]
-    """Positions, ascending, in the unit of `Lines.x_label`."""
-    y: tuple[float, ...]
-    """One share per position, 0..1; charts show percent."""
-    low: tuple[float, ...]
-    """Lower end of the interval at each position."""
-    high: tuple[float, ...]
-    """Upper end of the interval at each position."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Lines over time with interval bands."""
+class Picture:
+    """An inline drawing."""
 
     caption: str
-    """Heading of the chart."""
-    alternative: str
-    """Text for those who do not see the chart."""
-    x_label: str
-    """Name and unit of the horizontal axis."""
-    y_label: str
-    """Name of the vertical axis, which goes from 0 to 100 %."""
-    series: tuple[Series, ...]
-    """Lines of the chart; one without points is not drawn."""
+    """Heading of it."""
+    svg: Markup
+    """An `<svg>` element, escaped by who drew it, with a text for those who do not see it; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +185,7 @@ class Grid:
     """Charts, in reading order."""
 
 
-Block = Paragraph | Headline | Table | Rows | Lines | Forest | Answers | Code | Fold | Grid
+Block = Paragraph | Headline | Table | Rows | Picture | Forest | Answers | Code | Fold | Grid
 
 
 class Part(NamedTuple):
@@ -254,8 +234,8 @@ def _content(block: Block) -> object:
     match block:
         case Table() | Forest():
             return block.rows
-        case Lines():
-            return any(series.x for series in block.series)
+        case Picture():
+            return block.svg
         case Rows():
             return block.items
         case Answers():

@@ -21,7 +21,6 @@ from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records.verdict import AnswerPair
 from mixwright.verdict.page import text
 from mixwright.verdict.page.blocks import Answers, Block, Forest, ForestRow, Headline, Part, SideBySide, Tone
-from mixwright.verdict.page.charts import render_lines
 
 TEXT_LIMITS = (4000, 1000, 400, 160)
 """Characters of a text in the browser of answers: the first one with which all texts stay within `MAX_CHARACTERS`."""
@@ -74,7 +73,6 @@ def _template() -> Template:
         "line": text.to_line,
         "name": lambda name: Markup("_<wbr>").join(text.to_line(name, limit=80).split("_")),
         "visible": lambda value: text.to_visible(value, limit=2000),
-        "svg": lambda chart: Markup(render_lines(chart)),
         "axis": place_on_axis,
         "numbers": format_row,
         "marked": mark_sides,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 
-from mixwright.records import Claim, Interval
+from mixwright.records import Interval
 
 JOINERS = "\u200c\u200d"  # ordinary letters of Persian and Indic scripts, harmless elsewhere
 MINUS_SIGN, NO_VALUE_SIGN = "\u2212", "\u2013"
@@ -105,11 +105,6 @@ def format_level(value: float | None) -> str:
 def cell_name(task: str, level: float | None, *, whole_task: bool = False) -> str:
     """`gcd level 2`, `gcd all levels` of a whole task, `gcd` of a task without levels."""
     return f"{task} {format_level(level) or ('all levels' if whole_task else '')}".strip()
-
-
-def format_cell(claim: Claim) -> str:
-    """What a claim is about in a sentence: `gcd level 2`, or `task gcd`."""
-    return f"task {claim.task}" if claim.level is None else cell_name(claim.task, claim.level)
 
 
 def words_for(measured_name: str) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,10 @@ from mixwright.graders.follows import are_rules
 from mixwright.graders.includes import is_data
 from mixwright.languages import find_language
 from mixwright.languages import is_asked_for as is_asked_for_language
-from mixwright.records import Example, Feature, FormChange, plain
+from mixwright.records import AnswerPair, Example, Feature, FormChange, FormTaken, plain
 from mixwright.run.folder import RunFolder, write_json
 from mixwright.skeleton import skeleton
-from mixwright.verdict.page.answers import is_right, pair_answers
-from mixwright.verdict.page.text import format_count
+from mixwright.verdict.page.answers import is_lost, is_right, pair_answers
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 from mixwright.words import copies_prompt, repeats_itself
 
@@ -95,9 +94,8 @@ def form_changes(rows: Iterable[Mapping[str, Any]], trained_shares: MarkShares |
     items_by_task: dict[str, list[AnsweredItem]] = defaultdict(list)
     for (task, _), answers in sorted(pair_answers(rows).items()):
         old, new_features = answers["before"], answers["after"]
-        were_cut = (
-            None if None in (old.get("cut"), new_features.get("cut")) else (bool(old["cut"]), bool(new_features["cut"]))
-        )
+        cuts = (old.get("cut"), new_features.get("cut"))
+        were_cut = None if None in cuts else (bool(cuts[0]), bool(cuts[1]))
         texts = str(old["completion"] or ""), str(new_features["completion"] or "")
         gold = None if old["answer"] is None or are_rules(str(old["answer"])) else str(old["answer"])
         items_by_task[task].append(AnsweredItem(str(old["prompt"] or ""), gold, texts, were_cut, is_right(new_features)))
@@ -143,27 +141,18 @@ FEATURE_TESTS: dict[Feature, Callable[[AnsweredItem, int], bool]] = {
 
 def _list_features(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeature]:
     """All features but those of marks."""
-    shown_by_feature = {
-        name: ([shows(item, 0) for item in items], [shows(item, 1) for item in items])
-        for name, shows in FEATURE_TESTS.items()
-    }
-    half_of_items, gold_copy_share = (
-        (len(items) + 1) // 2,
-        _share_of_true(
-            [copies_prompt(item.prompt[:CHARACTERS_READ], (item.gold or "")[:CHARACTERS_READ]) for item in items]
-        ),
-    )
+
+    def find(name: Feature) -> _TaskFeature:
+        before, after = ([FEATURE_TESTS[name](item, side) for item in items] for side in (0, 1))
+        return _TaskFeature(task, name, before, after)
+
     names: tuple[Feature, ...] = ("empty", "repeating", "other language", "data")
-    features = [_TaskFeature(task, name, *shown_by_feature[name]) for name in names]
-    features += [_TaskFeature(task, "cut", *shown_by_feature["cut"])] if all(item.cut is not None for item in items) else []
-    features.append(
-        _TaskFeature(task, "prompt copied", *shown_by_feature["prompt copied"], reportable=gold_copy_share < OWN_MARK_SHARE)
-    )
+    features = [find(name) for name in (*names, "cut") if name != "cut" or all(item.cut is not None for item in items)]
+    in_gold = [copies_prompt(item.prompt[:CHARACTERS_READ], (item.gold or "")[:CHARACTERS_READ]) for item in items]
+    features.append(replace(find("prompt copied"), reportable=_share_of_true(in_gold) < OWN_MARK_SHARE))
     features += _find_one_answer(task, items)
-    features += [
-        _TaskFeature(task, name, *shown_by_feature[name], reportable=sum(shown_by_feature[name][1]) >= half_of_items)
-        for name in ("shorter", "longer")
-    ]
+    lengths = [find("shorter"), find("longer")]
+    features += [replace(found, reportable=2 * sum(found.after) >= len(items)) for found in lengths]
     return features + _find_own_forms(task, items)
 
 
@@ -289,60 +278,48 @@ def _mark_sort_key(mark: str) -> tuple[bool, int, str]:
 def _test_features(features: Sequence[_TaskFeature]) -> list[FormChange]:
     """The features with their p values, corrected over those that any item shows on one side alone."""
     p_values = [sign_test(*feature.changed_counts) for feature in features]
-    tested_indices = [feature_index for feature_index, feature in enumerate(features) if sum(feature.changed_counts)]
-    adjusted_p_by_index = dict(
-        zip(tested_indices, holm([p_values[feature_index] for feature_index in tested_indices]), strict=True)
-    )
-    changes = []
-    for feature_index, feature in enumerate(features):
-        adjusted_p, counts = (
-            adjusted_p_by_index.get(feature_index, 1.0),
-            (sum(feature.before), sum(feature.after), len(feature.before)),
+    tested = [place for place, feature in enumerate(features) if sum(feature.changed_counts)]
+    adjusted = dict(zip(tested, holm([p_values[place] for place in tested]), strict=True))
+    return [
+        FormChange(
+            feature.task,
+            feature.feature,
+            before=sum(feature.before),
+            after=sum(feature.after),
+            items=len(feature.before),
+            p=p_values[place],
+            adjusted_p=adjusted.get(place, 1.0),
+            reported=feature.reportable and adjusted.get(place, 1.0) < FORM_ALPHA,
+            pattern=feature.pattern,
+            other_task=feature.other_task,
         )
-        details = (feature.reportable and adjusted_p < FORM_ALPHA, feature.pattern, feature.other_task)
-        changes.append(FormChange(feature.task, feature.feature, *counts, p_values[feature_index], adjusted_p, *details))
-    return changes
+        for place, feature in enumerate(features)
+    ]
 
 
-@dataclass(frozen=True, slots=True)
-class FormTakeover:
-    """Tasks whose answers now have the form of one other task's answers."""
+def group_takeovers(changes: Iterable[FormChange], pairs: Sequence[AnswerPair] = ()) -> list[FormTaken]:
+    """The reported changes to another task's form: one per task, that of the most answers, and together what went alike.
 
-    other_task: str
-    """That other task."""
-    changes: tuple[FormChange, ...]
-    """One per task that went over, with its counts."""
-
-    @property
-    def answers_with_form(self) -> int:
-        """Answers after that have the form."""
-        return sum(change.after for change in self.changes)
-
-    @property
-    def items(self) -> int:
-        """Answers of these tasks."""
-        return sum(change.items for change in self.changes)
-
-    @property
-    def sentence(self) -> str:
-        """`58 of 58 answers of 4 tasks now look like answers of ticket`, without a full stop."""
-        tasks_text = self.changes[0].task if len(self.changes) == 1 else format_count(len(self.changes), "task")
-        items_text = format_count(self.items, "answer")
-        return f"{self.answers_with_form:,} of {items_text} of {tasks_text} now look like answers of {self.other_task}"
-
-
-def group_takeovers(changes: Iterable[FormChange]) -> list[FormTakeover]:
-    """The reported changes to another task's form: one per task, that of the most answers, and together what went alike."""
+    Args:
+        changes: those of `form_changes`.
+        pairs: answers to all items, of which lost ones may have the form.
+    """
     best: dict[str, FormChange] = {}
     for change in changes:
         if change.reported and change.feature == "form of another task":
             best_so_far = best.setdefault(change.task, change)
             best[change.task] = change if change.after > best_so_far.after else best_so_far
-    changes_by_owner: dict[str, list[FormChange]] = defaultdict(list)
+    by_owner: dict[str, list[FormChange]] = defaultdict(list)
     for change in best.values():
-        changes_by_owner[change.other_task].append(change)
-    takeovers = [FormTakeover(owner_task, tuple(members)) for owner_task, members in changes_by_owner.items()]
-    return sorted(takeovers, key=lambda group: (-group.answers_with_form, group.other_task))
+        by_owner[change.other_task].append(change)
+    taken = []
+    for owner, members in by_owner.items():
+        pattern_of = {change.task: change.pattern for change in members}
+        lost = [pair for pair in pairs if pair.task in pattern_of and is_lost(pair)]
+        counts = (sum(change.after for change in members), sum(change.items for change in members), len(lost))
+        with_form = sum(pattern_of[pair.task] in find_marks(pair.after) for pair in lost)
+        taken.append(FormTaken(owner, tuple(pattern_of), *counts, with_form))
+    return sorted(taken, key=lambda form: (-form.answers, form.owner))
 
 
 def known_forms_file(run: RunFolder) -> Path:

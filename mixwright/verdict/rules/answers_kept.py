@@ -23,7 +23,6 @@ from mixwright.languages import asks_for_other_language
 from mixwright.records import AnswersKept, Feature, FormChange
 from mixwright.verdict.page.answers import pair_answers
 from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS
-from mixwright.verdict.rules.evidence import Evidence
 from mixwright.words import stem, words_in
 
 LEAST_KEPT, LEAST_GAIN = 0.05, 0.05
@@ -50,12 +49,14 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 """Scripts without spaces between words, of which pairs of characters are compared."""
 
 
-def compare_answers(rows: Iterable[Mapping[str, Any]]) -> list[AnswersKept]:
+def compare_answers(rows: Iterable[Mapping[str, Any]], tasks: Collection[str] | None = None) -> list[AnswersKept]:
     """What each task's answers still say; nothing of tasks with fewer than `MIN_ITEMS` answers that can be told apart.
 
     Args:
         rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion).
+        tasks: which are compared; None for all of them.
     """
+    rows = [row for row in rows if tasks is None or row["task"] in tasks]
     items_by_task: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
     for (task, _), answers in sorted(pair_answers(rows).items()):
         before, after = (str(answers[side]["completion"] or "")[:CHARACTERS_READ] for side in ("before", "after"))
@@ -118,17 +119,6 @@ def _keep_distinct(answers: Sequence[frozenset[str]]) -> list[frozenset[str]]:
 def _overlap(words: frozenset[str], other_words: frozenset[str]) -> float:
     """Share of the shorter answer's words that the other one has; 0 for an answer without any."""
     return len(words & other_words) / max(min(len(words), len(other_words)), 1)
-
-
-def answers_kept_in(evidence: Evidence, tasks: Collection[str]) -> list[AnswersKept]:
-    """What the answers to these tasks still say; empty without completions. Raises InputError for broken ones."""
-    return compare_answers(row for row in evidence.first_answers if row["task"] in tasks) if tasks else []
-
-
-def find_lost_answers(evidence: Evidence, tasks: Collection[str]) -> dict[str, str]:
-    """Task -> what its answers are now, of those tasks whose answers are lost."""
-    lost = name_lost_answers(answers_kept_in(evidence, tasks), evidence.form_changes)
-    return {task: words for task, words in lost.items() if task in tasks}
 
 
 def name_lost_answers(kept: Sequence[AnswersKept], changes: Iterable[FormChange]) -> dict[str, str]:

@@ -20,20 +20,26 @@ from mixwright.records import (
     BehaviourChange,
     ColumnChange,
     FormChange,
-    Measurement,
     Observation,
     Plan,
     Recalled,
     RunManifest,
     TrialResult,
 )
-from mixwright.run.folder import RunFolder, answers_file, read_json, read_list, read_measurements, read_plan, read_yaml
+from mixwright.run.folder import RunFolder, answers_file, read_json, read_list, read_plan, read_yaml
 from mixwright.verdict.page.answers import find_answers
 from mixwright.verdict.rules.answer_forms import KnownForms, form_changes, known_forms_file
 from mixwright.verdict.rules.behaviours import compare_behaviours
-from mixwright.verdict.rules.claims import CellComparison, compare_cells
+from mixwright.verdict.rules.cells import CellChange, compare_cells
 from mixwright.verdict.rules.columns import compare_columns
 from mixwright.verdict.rules.gate_question import GateQuestion, read_question
+
+LARGEST_CELL_ROWS_SETTING, PACE_SETTING = "rows_of_largest_cell", "seconds_per_item"
+"""Settings in a comparison's manifest: how many items a cell could have had, and how long one took."""
+LEFT_OUT_SETTING = "tasks_left_out"
+"""The same of tasks that no grader can judge, or of logs that cannot be compared, which were not measured."""
+LEFT_OUT_REASON_SETTING = "left_out_reason"
+"""The same of the reason, where it is another one: words that follow `where`."""
 
 
 @dataclass
@@ -140,7 +146,7 @@ class Evidence:
         return sides_by_arm
 
     @cached_property
-    def comparisons(self) -> dict[str, list[CellComparison]]:
+    def comparisons(self) -> dict[str, list[CellChange]]:
         """Arm -> its cells and whole tasks, compared."""
         return {arm: compare_cells(sides, self.outcome) for arm, sides in self.sides_by_arm.items()}
 
@@ -191,12 +197,6 @@ class Evidence:
         sampled = sampled if all("sampled" in answers.decodings for answers in sampled) else []
         protected = self.question.behaviours if self.question else ()
         return compare_behaviours(self.first_answers, (sampled[0], sampled[1]) if len(sampled) == 2 else None, protected)
-
-    @cached_property
-    def measured_before(self) -> tuple[Measurement, ...]:
-        """Figures of tasks that were measured before training."""
-        path = self.run.measurements("before")
-        return tuple(read_measurements(path)) if path.is_file() else ()
 
     def read_answers(self, path: Path) -> Answers:
         """Read a file of answers. Raises InputError for a broken one."""

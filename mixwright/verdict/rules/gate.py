@@ -47,13 +47,10 @@ from mixwright.estimates.protected import (
     find_unreadable_cells,
 )
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import ChangeWord, GateOutcome, Interval, Ring, cell_key
-from mixwright.verdict.rules.claims import CellComparison, compare_cells, split_by_task
+from mixwright.records import GateOutcome, Interval, Ring, cell_key
+from mixwright.suite.family import FORMS
+from mixwright.verdict.rules.cells import CellChange, compare_cells, split_by_task
 from mixwright.verdict.rules.gate_question import GateQuestion
-from mixwright.verdict.rules.request_forms import changes_by_form
-
-LOSS_WORDS: tuple[ChangeWord, ...] = ("worsens", "less dependent")
-"""Words of the page that are damage of a protected cell."""
 
 HARM_CONFIDENCE = 0.999
 """Level of the interval that stops a comparison in groups at any look, where all of it lies below the margin (Haybittle
@@ -66,38 +63,6 @@ SidesByTask = Mapping[str, tuple[SideScores, SideScores]]
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedCell:
-    """One cell, or a whole task of several levels, as the page has it; protected or not, damaged or not."""
-
-    task: str
-    """Task name."""
-    level: float | None
-    """Level; None for a task without levels."""
-    change: Estimate | None
-    """Of success, after minus before; None where fewer than `MIN_ITEMS` items were measured on both sides. At a planned
-    look its interval, and that of `dependence`, is the look's."""
-    adjusted_p: float = 1.0
-    """Of success, after the page's correction."""
-    dependence: Estimate | None = None
-    """Change of D; None where it was not measured."""
-    word: ChangeWord = "cannot tell"
-    """What the page calls it."""
-    is_whole_task: bool = False
-    """A whole task of several levels; listed only where it is damaged."""
-    loss_limit: float | None = None
-    """Loss that it has to exclude by itself, a share; None where its items can exclude none."""
-    limit_excluded: bool = True
-    """Whether that loss is excluded, where there was one."""
-    readable: bool = True
-    """Whether enough was right before for a loss to be seen."""
-
-    @property
-    def is_damaged(self) -> bool:
-        """Shown to be damaged."""
-        return self.word in LOSS_WORDS
-
-
-@dataclass(frozen=True, slots=True)
 class GateResult:
     """What the gate says, and why."""
 
@@ -105,24 +70,22 @@ class GateResult:
     """passed, damaged or inconclusive."""
     mean: Estimate | None
     """Mean change over the protected cells that could be compared, each counted once."""
-    cells: tuple[JudgedCell, ...]
+    cells: tuple[CellChange, ...]
     """The protected cells."""
     cell_loss_limit: float | None
     """Least loss of one cell that had to be excluded; None where a significant loss alone decides."""
     dependence: Estimate | None = None
     """Mean change of D over the same cells and items."""
-    damaged_tasks: tuple[JudgedCell, ...] = ()
+    damaged_tasks: tuple[CellChange, ...] = ()
     """Whole tasks of several levels, all of them protected, that are damaged."""
-    unprotected_losses: tuple[JudgedCell, ...] = ()
+    unprotected_losses: tuple[CellChange, ...] = ()
     """What is damaged and was not protected."""
     named_by_user: bool = False
     """The user said what matters: other cells are reported, and do not fail."""
     items_needed: int | None = None
     """Items per cell that would pass an unharmed checkpoint in about nine of ten cases; None where items cannot help."""
-    margin: float | None = None
-    """Mean loss of the named cells that had to be excluded, a share; None: `MEAN_LOSS_MARGIN`."""
-    cell_rule_items: int = 0
-    """Items from which on a cell had to exclude `cell_loss_limit`."""
+    margin: float = MEAN_LOSS_MARGIN
+    """Mean loss that had to be excluded, a share."""
     unseen_loss: float | None = None
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
     reason: str = ""
@@ -144,11 +107,6 @@ class GateResult:
     averaged: int = 0
     """Protected cells in the mean; those that were not compared are not, nor those that rose where none was named."""
 
-    @property
-    def mean_margin(self) -> float:
-        """Mean loss that had to be excluded, a share."""
-        return MEAN_LOSS_MARGIN if self.margin is None else self.margin
-
 
 def check_protected(
     before: SideScores,
@@ -160,7 +118,7 @@ def check_protected(
     named_by_user: bool = False,
     margin: float | None = None,
     look: Look | None = None,
-    comparisons: Sequence[CellComparison] | None = None,
+    comparisons: Sequence[CellChange] | None = None,
 ) -> GateResult:
     """Compare the protected cells. Pure.
 
@@ -178,29 +136,25 @@ def check_protected(
     """
     sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
     comparisons = compare_cells(sides, decoding) if comparisons is None else comparisons
-    cell_groups = _group_cells(comparisons, protected)
+    unreadable = find_unreadable_cells(before, decoding)
     before_by_task, after_by_task = map(split_by_task, sides)
     sides_by_task = {task: (before_by_task[task], after_by_task[task]) for task in before_by_task.keys() & after_by_task}
     cells, damaged_tasks, unprotected_losses = (
-        tuple(_apply_look(sides_by_task, judged_cell, decoding, look) for judged_cell in group) for group in cell_groups
+        tuple(_apply_look(sides_by_task, cell, decoding, look) for cell in group)
+        for group in _group_cells(comparisons, protected)
     )
-    item_counts = tuple(sorted(cell.change.items for cell in cells if cell.change is not None))
+    item_counts = tuple(sorted(cell.judged.items for cell in cells if cell.judged is not None))
     limits = dict.fromkeys(item_counts, MEAN_LOSS_MARGIN) if each_cell else _find_loss_limits(item_counts, mean_margin, look)
-    unreadable = find_unreadable_cells(before, decoding)
-    cells = tuple(replace(cell, readable=(cell.task, cell.level) not in unreadable) for cell in cells)
     cells = tuple(
-        replace(cell, loss_limit=limits.get(cell.change.items)) if cell.change is not None and cell.readable else cell
-        for cell in cells
-    )
-    cells = tuple(
-        replace(cell, limit_excluded=_excludes_limit(sides_by_task, cell, decoding, look, each_cell=each_cell))
+        _apply_limit(
+            sides_by_task, cell, decoding, look, None if (cell.task, cell.level) in unreadable else limits, each=each_cell
+        )
         for cell in cells
     )
     cell_loss_limit = min(limits.values(), default=None)
-    cell_rule_items = min((size for size, limit in limits.items() if limit == cell_loss_limit), default=0)
-    compared = [cell for cell in cells if cell.change is not None and (cell.readable or not named_by_user)]
+    compared = [cell for cell in cells if cell.judged is not None and (cell.readable or not named_by_user)]
     if not named_by_user:  # what was learned must not pay for what was lost
-        compared = [cell for cell in compared if cell.change is None or cell.change.low <= 0] or compared
+        compared = [cell for cell in compared if cell.judged is None or cell.judged.low <= 0] or compared
     compared_cells = {(cell.task, cell.level) for cell in compared}
 
     readable_items = None if named_by_user else find_readable_items(before, decoding)
@@ -250,8 +204,7 @@ def check_protected(
         unprotected_losses=unprotected_losses,
         named_by_user=named_by_user,
         items_needed=items_needed,
-        margin=margin,
-        cell_rule_items=cell_rule_items,
+        margin=mean_margin,
         unseen_loss=None
         if each_cell or not item_counts
         else largest_undetected_loss(
@@ -266,44 +219,17 @@ def check_protected(
     )
 
 
-def _group_cells(
-    comparisons: Sequence[CellComparison], protected: Collection[TaskLevel]
-) -> tuple[tuple[JudgedCell, ...], ...]:
+def _group_cells(comparisons: Sequence[CellChange], protected: Collection[TaskLevel]) -> tuple[list[CellChange], ...]:
     """The protected cells, damaged whole tasks of which all cells are protected, and everything else that is damaged."""
-    comparison_by_cell = {
-        (comparison.task, comparison.level): comparison for comparison in comparisons if not comparison.is_whole_task
-    }
-    protected_cells = set(protected)
-    protected_tasks = {task for task, _ in protected} - {
-        cell[0] for cell in comparison_by_cell if cell not in protected_cells
-    }
-    other_cells = [
-        _judge_cell(comparison.task, comparison.level, comparison)
-        for comparison in comparisons
-        if comparison.is_whole_task or (comparison.task, comparison.level) not in protected_cells
-    ]
-    damaged = [cell for cell in other_cells if cell.is_damaged]
-    damaged_tasks = tuple(cell for cell in damaged if cell.is_whole_task and cell.task in protected_tasks)
-    unprotected_losses = tuple(cell for cell in damaged if not (cell.is_whole_task and cell.task in protected_tasks))
+    by_level = {(cell.task, cell.level): cell for cell in comparisons if not cell.whole}
+    named = set(protected)
+    protected_tasks = {task for task, _ in named} - {task for task, level in by_level if (task, level) not in named}
+    others = [cell for cell in comparisons if cell.is_damaged and cell.adjusted_p is not None]
+    others = [cell for cell in others if cell.whole or (cell.task, cell.level) not in named]
     return (
-        tuple(_judge_cell(*cell, comparison_by_cell.get(cell)) for cell in protected),
-        damaged_tasks,
-        unprotected_losses,
-    )
-
-
-def _judge_cell(task: str, level: float | None, comparison: CellComparison | None) -> JudgedCell:
-    """A cell as the page judges it; without a change where it was not judged."""
-    if comparison is None or comparison.adjusted_p is None:
-        return JudgedCell(task, level, None)
-    return JudgedCell(
-        task,
-        level,
-        comparison.change.estimate,
-        comparison.adjusted_p,
-        comparison.dependence,
-        comparison.word,
-        comparison.is_whole_task,
+        [by_level.get(cell) or CellChange(*cell, False, None) for cell in protected],
+        [cell for cell in others if cell.whole and cell.task in protected_tasks],
+        [cell for cell in others if not (cell.whole and cell.task in protected_tasks)],
     )
 
 
@@ -317,24 +243,24 @@ def _estimate_dependence(change: Change, sides: tuple[SideScores, SideScores], z
     return change.dependence if found is None else found.dependence
 
 
-def _apply_look(sides_by_task: SidesByTask, cell: JudgedCell, decoding: Decoding, look: Look | None) -> JudgedCell:
-    """The cell with intervals that hold at the look, no wider than a share can change."""
-    change = None if look is None or cell.change is None else _estimate_cell_change(sides_by_task, cell, decoding, look.z())
+def _apply_look(sides_by_task: SidesByTask, cell: CellChange, decoding: Decoding, look: Look | None) -> CellChange:
+    """The cell with an interval that holds at the look, no wider than a share can change."""
+    change = None if look is None or cell.judged is None else _estimate_cell_change(sides_by_task, cell, decoding, look.z())
     if look is None or change is None:
         return cell
-    success, dependence = (look.with_look_interval(estimate) for estimate in (change.estimate, change.dependence))
+    success = look.with_look_interval(change.estimate)
     success = replace(success, low=max(success.low, -1.0), high=min(success.high, 1.0))
-    return replace(cell, change=success, dependence=dependence if math.isfinite(dependence.value) else None)
+    return replace(cell, change=replace(change, estimate=success))
 
 
-def _estimate_cell_change(sides_by_task: SidesByTask, cell: JudgedCell, decoding: Decoding, z: float) -> Change | None:
+def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellChange, decoding: Decoding, z: float) -> Change | None:
     sides = sides_by_task.get(cell.task)
     if sides is None:
         return None
     return estimate_change(
         *sides,
         outcome=decoding,
-        included=None if cell.is_whole_task else lambda items: items.of_cells([(cell.task, cell.level)]),
+        included=None if cell.whole else lambda items: items.of_cells([(cell.task, cell.level)]),
         pseudo_quantile=z,
     )
 
@@ -347,10 +273,10 @@ def _find_loss_limits(item_counts: tuple[int, ...], margin: float, look: Look | 
     return {now: limits[last] for now, last in last_counts.items() if last in limits}
 
 
-def _find_below_margin(before: SideScores, cells: Sequence[JudgedCell], decoding: Decoding, margin: float) -> list[str]:
+def _find_below_margin(before: SideScores, cells: Sequence[CellChange], decoding: Decoding, margin: float) -> list[str]:
     """A sentence on each task of which less than the margin was right before; not on those that gained since."""
-    compared_cells = {(cell.task, cell.level) for cell in cells if cell.change is not None}
-    gained = {cell.task for cell in cells if cell.change is not None and cell.change.low > 0}
+    compared_cells = {(cell.task, cell.level) for cell in cells if cell.judged is not None}
+    gained = {cell.task for cell in cells if cell.judged is not None and cell.judged.low > 0}
     column, values_by_task = READINGS[decoding].column, defaultdict[str, list[float]](list)
     for scores in before:
         for task, own in scores.select({task for task, _ in compared_cells} - gained).by_task().items():
@@ -363,31 +289,38 @@ def _find_below_margin(before: SideScores, cells: Sequence[JudgedCell], decoding
     ]
 
 
-def _is_shown_damaged(cell: JudgedCell, look: Look | None) -> bool:
+def _is_shown_damaged(cell: CellChange, look: Look | None) -> bool:
     """Whether it is shown to be damaged; before the last look success alone shows it, beyond the boundary of that look."""
     if look is None or look.last:
         return cell.is_damaged
-    return cell.word == "worsens" and cell.adjusted_p < 1 - look.confidence()
+    return cell.word == "worsens" and (cell.adjusted_p or 0.0) < 1 - look.confidence()
 
 
-def _excludes_limit(
-    sides_by_task: SidesByTask, cell: JudgedCell, decoding: Decoding, look: Look | None, *, each_cell: bool
-) -> bool:
-    """Whether the cell excludes its limit, of success and of D; true where none holds for it."""
-    if cell.loss_limit is None or cell.change is None:
-        return True
-    if each_cell:
-        return cell.change.low > -cell.loss_limit
+def _apply_limit(
+    sides_by_task: SidesByTask,
+    cell: CellChange,
+    decoding: Decoding,
+    look: Look | None,
+    limits: Mapping[int, float] | None,
+    *,
+    each: bool,
+) -> CellChange:
+    """The cell with its limit, and whether it excludes it, of success and of D; without limits it is not readable."""
+    limit = limits.get(cell.judged.items) if limits is not None and cell.judged is not None else None
+    if cell.judged is None or limit is None:
+        return replace(cell, readable=limits is not None)
+    if each:
+        return replace(cell, loss_limit=limit, limit_excluded=cell.judged.low > -limit)
     alpha = 1 - CELL_INTERVAL_LEVEL
     z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
     change = _estimate_cell_change(sides_by_task, cell, decoding, z)
-    estimates = (change.estimate, change.dependence) if change else ()
-    known_estimates = [estimate for estimate in estimates if math.isfinite(estimate.value)]
-    return all(excludes_cell_loss(estimate, cell.loss_limit, confidence) for estimate in known_estimates)
+    known = [part for part in (change.estimate, change.dependence) if math.isfinite(part.value)] if change else []
+    excluded = all(excludes_cell_loss(part, limit, confidence) for part in known)
+    return replace(cell, loss_limit=limit, limit_excluded=excluded)
 
 
 def check_sides(
-    sides: Sides, decoding: Decoding, question: GateQuestion, comparisons: Sequence[CellComparison] | None = None
+    sides: Sides, decoding: Decoding, question: GateQuestion, comparisons: Sequence[CellChange] | None = None
 ) -> GateResult:
     """The gate over two sides, and their cells if they are compared. Raises InputError for a name as `named_cells` does."""
     if question.rings:
@@ -418,7 +351,7 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
             harm = check_sides((before, after), decoding, replace(alone, look=None))
             if (mean := harm.mean) is not None and math.isfinite(mean.error):
                 half = t_quantile(mean.df, HARM_CONFIDENCE) * mean.error
-                if mean.value + half < -harm.mean_margin:
+                if mean.value + half < -harm.margin:
                     ends = replace(mean, low=max(mean.value - half, -1.0), high=mean.value + half)
                     results[name] = replace(harm, outcome="damaged", mean=ends, look=question.look)
     with_something_to_lose = [result for result in results.values() if result.cells or result.outcome == "damaged"]
@@ -431,12 +364,21 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
         cells=tuple(cell for result in results.values() for cell in result.cells),
         damaged_tasks=tuple(cell for result in results.values() for cell in result.damaged_tasks),
         unprotected_losses=tuple(cell for result in results.values() for cell in result.unprotected_losses),
-        request_forms=changes_by_form(sides, decoding),
+        request_forms=_changes_by_form(sides, decoding),
         rings=tuple(
             Ring(name, result.outcome, _within_bounds(result.mean.interval) if result.mean else None)
             for name, result in results.items()
         ),
     )
+
+
+def _changes_by_form(sides: Sides, decoding: Decoding) -> Mapping[str, Interval]:
+    """Return the mean change of each form of request of the general suite, which the names of its items end with."""
+    changes = {
+        form: estimate_change(*sides, outcome=decoding, included=lambda items, form=form: items.ending(f" {form}"))
+        for form in FORMS
+    }
+    return {form: change.estimate.interval for form, change in changes.items() if change is not None}
 
 
 def _within_bounds(change: Interval) -> Interval:

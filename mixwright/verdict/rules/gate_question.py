@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mixwright.errors import InputError
 from mixwright.estimates.looks import Look
 from mixwright.records import RunManifest, from_data
 from mixwright.run.folder import RunFolder, read_json, write_json
@@ -59,8 +58,4 @@ def read_question(run: RunFolder) -> GateQuestion | None:
 def _read_look(run: RunFolder) -> Look | None:
     """The look that the manifest names; None where there were none."""
     noted = read_json(run.manifest, RunManifest).settings.get(LOOK_SETTING) if run.manifest.is_file() else None
-    try:
-        return None if noted is None else from_data(Look, noted)
-    except (InputError, TypeError, ValueError) as error:
-        remedy = "Compare again, or put back the earlier setting."
-        raise InputError(f"settings.{LOOK_SETTING} as a look", str(error)[:120], remedy, file=run.manifest) from None
+    return None if noted is None else from_data(Look, noted, file=run.manifest)

@@ -1,15 +1,24 @@
-"""Gate on a run folder: what was measured before and after goes to the gate that can judge it, graded or not."""
+"""Gate on a run folder: tasks that a grader judges, others by what their answers say, then protected behaviours.
+
+Tasks that no grader judges never pass. Damage of them is that answers went over to the format of another task's, or are lost
+(`answers_kept.py`). A likelihood decides nothing: in a pilot that of former answers fell under a harmless greeting, and rose
+where tool calls took over.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from mixwright.estimates.items import TaskLevel, cell_order
 from mixwright.records import cell_key
+from mixwright.verdict.rules.answer_forms import group_takeovers
+from mixwright.verdict.rules.answers_kept import compare_answers, name_lost_answers
 from mixwright.verdict.rules.behaviours import judge_behaviours
+from mixwright.verdict.rules.cells import CellChange
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, list_cells, named_cells
 from mixwright.verdict.rules.gate_question import GateQuestion
-from mixwright.verdict.rules.gate_ungraded import list_ungraded_cells, with_ungraded
 
 
 def ask_gate(evidence: Evidence, question: GateQuestion | None = None) -> GateResult | None:
@@ -39,31 +48,70 @@ def ask_gate(evidence: Evidence, question: GateQuestion | None = None) -> GateRe
 
 def _ask_about_tasks(evidence: Evidence, question: GateQuestion) -> GateResult | None:
     sides, outcome = evidence.sides, evidence.outcome
-    if sides is None:
+    is_ungraded = outcome == "loss" and not evidence.arm
+    if sides is None or not (is_ungraded or outcome in ("greedy", "sampled")):
         return None
-    measured = list_cells(sides[0])
-    if outcome == "loss" and not evidence.arm:
-        protected = named_cells(measured, question.protect) if question.protect else measured
-        nothing = GateResult("inconclusive", None, (), None, named_by_user=bool(question.protect), graded=False)
-        return with_ungraded(nothing, evidence, measured, protected)
-    if outcome not in ("greedy", "sampled"):
-        return None
-    compared = evidence.comparisons[evidence.arm]
-    ungraded = [] if evidence.arm else list_ungraded_cells(evidence)
-    if not question.protect:
-        return with_ungraded(check_sides(sides, outcome, question, compared), evidence, ungraded, ungraded)
-    protected = named_cells([*measured, *ungraded], question.protect)
-    names = tuple(cell_key(*cell) for cell in protected if cell not in ungraded)
-    graded = (
-        check_sides(sides, outcome, replace(question, protect=names), compared)
-        if names
-        else check_protected(*sides, [], decoding=outcome, named_by_user=True)
-    )
-    return with_ungraded(graded, evidence, ungraded, [cell for cell in protected if cell in ungraded])
+    ungraded = list_cells(sides[0]) if is_ungraded else list_ungraded_cells(evidence)
+    protected = _name_protected(evidence, question, ungraded)
+    graded = GateResult("inconclusive", None, (), None, named_by_user=bool(question.protect), graded=not is_ungraded)
+    if outcome == "greedy" or outcome == "sampled":
+        names = tuple(cell_key(*cell) for cell in protected if cell not in ungraded)
+        graded = (
+            check_sides(sides, outcome, replace(question, protect=names), evidence.comparisons[evidence.arm])
+            if names or not question.protect
+            else check_protected(*sides, [], decoding=outcome, named_by_user=True)
+        )
+    own = [cell for cell in protected if cell in ungraded] if question.protect else ungraded
+    return _with_ungraded(graded, evidence, ungraded, own)
+
+
+def list_ungraded_cells(evidence: Evidence) -> list[TaskLevel]:
+    """The tasks and levels whose answers have no score, none of a trial. Raises InputError for a broken table."""
+    rows = () if evidence.arm else evidence.first_answers
+    return sorted({(row["task"], row["level"]) for row in rows if row.get("score") is None}, key=cell_order)
 
 
 def check_names(evidence: Evidence, question: GateQuestion) -> None:
     """Raise InputError for a protected name that was not measured, so that nothing is written for it."""
     if evidence.sides is not None and question.protect:
-        ungraded = [] if evidence.arm else list_ungraded_cells(evidence)
-        named_cells([*list_cells(evidence.sides[0]), *ungraded], question.protect)
+        _name_protected(evidence, question, list_ungraded_cells(evidence))
+
+
+def _name_protected(evidence: Evidence, question: GateQuestion, ungraded: Sequence[TaskLevel]) -> list[TaskLevel]:
+    """The cells that the user named, graded or not. Raises InputError as `named_cells` does."""
+    measured = list_cells(evidence.sides[0]) if evidence.sides is not None else []
+    return named_cells(list(dict.fromkeys([*measured, *ungraded])), question.protect) if question.protect else []
+
+
+def _with_ungraded(
+    graded: GateResult, evidence: Evidence, cells: Sequence[TaskLevel], protected: Sequence[TaskLevel]
+) -> GateResult:
+    """What the gate finds in graded tasks, and in others: the worse of both.
+
+    Args:
+        graded: of the graded tasks; one without cells where there are none.
+        evidence: of the folder.
+        cells: of the tasks that no grader judges.
+        protected: those of them that must not be lost.
+    """
+    lost = find_lost_answers(evidence, cells)
+    damaged = {*lost, *(task for form in group_takeovers(evidence.form_changes) for task in form.tasks)}
+    judged = [
+        CellChange(*cell, False, None, word="worsens" if cell[0] in damaged else "cannot tell")
+        for cell in dict.fromkeys([*protected, *cells])
+    ]
+    is_damaged = any(task in damaged for task, _ in protected)
+    return replace(
+        graded,
+        outcome="damaged" if is_damaged else graded.outcome,
+        cells=(*graded.cells, *judged[: len(protected)]),
+        unprotected_losses=(*graded.unprotected_losses, *(cell for cell in judged[len(protected) :] if cell.is_damaged)),
+        lost_answers=lost,
+    )
+
+
+def find_lost_answers(evidence: Evidence, cells: Sequence[TaskLevel]) -> dict[str, str]:
+    """Task -> what its answers are now, of those of these tasks whose answers are lost."""
+    tasks = {task for task, _ in cells}
+    kept = compare_answers(evidence.first_answers, tasks)
+    return {task: words for task, words in name_lost_answers(kept, evidence.form_changes).items() if task in tasks}

@@ -1,4 +1,4 @@
-"""Next steps after a recommendation: what to do, and a line to copy. Pure."""
+"""Next steps after a verdict: what to do, and a line to copy."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.errors import join_some
-from mixwright.measure.notes import WARNING_CUT_SHARE
-from mixwright.records import Selection
+from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.judgement import NO_CHANGE_MARGIN
+from mixwright.measure.notes import CUT_NOTE, WARNING_CUT_SHARE
+from mixwright.records import RunManifest, Selection, Step, Verdict
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.page.blocks import Code
 from mixwright.verdict.page.text import format_count, percent
-from mixwright.verdict.rules.evidence import Evidence
-from mixwright.verdict.rules.recommendation import Advice, PairBasis, Recommendation, TrialBasis
+from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
+from mixwright.verdict.rules.trial import Advice, TrialBasis, read_number
 
 DEFAULT_COMMAND, PLAN_COMMAND = "mixwright run run.yaml", "mixwright plan MODEL TRAIN"
 """Where nobody noted how the run was started."""
@@ -30,35 +31,30 @@ STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
 """Commands of a single stage."""
 
 
-def list_next_steps(
-    evidence: Evidence,
-    recommendation: Recommendation,
-    basis: TrialBasis | PairBasis | None,
-    *,
-    same_answers: bool = False,
-) -> list[Code]:
+def list_steps_after_comparison(verdict: Verdict) -> list[Step]:
     """What to do next, the first thing first; at least one. Of two models with the same answers none is about training."""
-    run, manifest = evidence.run, evidence.manifest
-    command = manifest.command if manifest else ""
-    if command.split(" ")[1:2] and command.split(" ")[1] in STAGE_COMMANDS:  # go on from there, not do one stage again
-        words = command.split(" ")
-        command = " ".join([words[0], "run", *words[2:]])
-    if same_answers and recommendation.advice in ("ship", "not learned"):
-        return [Code("Compare two different models", _for_later_model(command or COMPARE_COMMAND))]
-    if isinstance(basis, PairBasis) and manifest is not None and LOG_SETTING in manifest.settings:
-        return _list_steps_after_logs(recommendation.advice, command or COMPARE_LOGS_COMMAND, basis)
-    if isinstance(basis, PairBasis):
-        return _list_steps_after_comparison(
-            recommendation.advice, command or COMPARE_COMMAND, basis, manifest.settings if manifest else {}
-        )
-    settings = run.path / "run.yaml"
+    settings = verdict.manifest.settings if verdict.manifest else {}
+    is_logs = LOG_SETTING in settings
+    command = _find_command(verdict.manifest) or (COMPARE_LOGS_COMMAND if is_logs else COMPARE_COMMAND)
+    if verdict.same_answers and verdict.outcome == "passed":
+        return [Step("Compare two different models", _for_later_model(command))]
+    return (_list_steps_for_logs if is_logs else _list_steps_for_models)(verdict, command, settings)
+
+
+def _find_command(manifest: RunManifest | None) -> str:
+    """How the run was started; of one that began with a single stage, the command that goes on from there."""
+    words = manifest.command.split(" ") if manifest else []
+    return " ".join([words[0], "run", *words[2:]] if words[1:2] and words[1] in STAGE_COMMANDS else words)
+
+
+def list_steps_after_trial(
+    run: RunFolder, manifest: RunManifest | None, advice: Advice, basis: TrialBasis | None
+) -> list[Step]:
+    """What to do next. Another training goes into a folder of its own, as do more items: what was measured stays."""
+    settings, command = run.path / "run.yaml", _find_command(manifest)
     if not command and settings.is_file():
         command = shlex.join(["mixwright", "run", str(settings), "--folder", str(run.path)])
-    return _list_steps_after_trial(run, recommendation.advice, command or DEFAULT_COMMAND, basis)
-
-
-def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis: TrialBasis | None) -> list[Code]:
-    """Another training goes into a folder of its own, as do more items: what was measured rests on the old ones."""
+    command = command or DEFAULT_COMMAND
     free_folder = next(name for number in itertools.count(2) if not Path(name := f"{run.path}-{number}").exists())
     command_elsewhere, words = with_option(command, "--folder", free_folder), shlex.split(command)
     steering_option, seeds = f'steering="{run.plan}"', basis.seeds_needed if basis else None
@@ -96,12 +92,12 @@ def _list_steps_after_trial(run: RunFolder, advice: Advice, command: str, basis:
         "no gain": (longer_text, command_elsewhere) if basis is not None and basis.no_effect else slower_step,
     }
     if advice == "mined rows" and basis is not None and basis.selection is not None:
-        return [Code(*_find_step_for_mined_rows(run, command, basis.selection))]
+        return [Step(*_find_step_for_mined_rows(run, command, basis.selection))]
     export = shlex.join([words[0], "plan", *words[2:], "--export", "FORMAT"])
     other_trainers_text = "Export its weights and order for another trainer (trl, axolotl, llama-factory, verl)"
     return [
-        Code(*step_by_advice[advice]),
-        *([Code(other_trainers_text, export)] if advice in ("train", "train with losses") else []),
+        Step(*step_by_advice[advice]),
+        *([Step(other_trainers_text, export)] if advice in ("train", "train with losses") else []),
     ]
 
 
@@ -166,7 +162,28 @@ def _measuring_anew(command: str, settings: Mapping[str, Any]) -> str:
     return command
 
 
-def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis, settings: Mapping[str, Any]) -> list[Code]:
+def _count_items_needed(verdict: Verdict) -> int | None:
+    """Items per task and level that would tell; None where no number of them is known to."""
+    total, cells = verdict.total, _items_of_cells(verdict)
+    needed = verdict.gate.items_needed if verdict.gate else None
+    # one item shows no spread, and fewer than MIN_ITEMS are never judged
+    if not needed and total is not None and math.isfinite(total.detectable):
+        target = NO_CHANGE_MARGIN if total.detectable > NO_CHANGE_MARGIN else max(abs(total.change.value), 0.01)
+        needed = max(math.ceil(total.items / len(cells) * (total.detectable / target) ** 2), MIN_ITEMS)
+    return max(needed, max(cells) + 1) if needed else None  # fewer would change nothing
+
+
+def _items_of_cells(verdict: Verdict) -> list[int]:
+    return [change.items for change in verdict.tasks if change.items and not change.whole] or [0]
+
+
+def _is_unjudged(verdict: Verdict) -> bool:
+    """Whether a task could not be judged, of those that the user named where there are any."""
+    tasks = verdict.gate.protected if verdict.gate and verdict.gate.named else verdict.not_judged
+    return not verdict.graded or not verdict.not_judged.keys().isdisjoint(tasks)
+
+
+def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str, Any]) -> list[Step]:
     """List the steps after a comparison of two models; where answers were cut and nothing could be told, first let them end.
 
     Other items and longer answers need BEFORE to be measured again, with the options that it was measured with.
@@ -174,71 +191,66 @@ def _list_steps_after_comparison(advice: Advice, command: str, basis: PairBasis,
     same_command, command = command, _measuring_anew(command, settings)
     lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
     steps, token_limit = [], max((length for length in lengths if isinstance(length, int)), default=None)
-    is_undecided = advice in ("cannot tell", "check the grader", "unjudged", "none right")
-    if is_undecided and basis.cut >= WARNING_CUT_SHARE and token_limit is not None:
+    cut = max((note.count / note.total for note in verdict.notes if note.check == CUT_NOTE and note.total), default=0.0)
+    if verdict.outcome == "inconclusive" and cut >= WARNING_CUT_SHARE and token_limit is not None:
         command = with_option(command, "--max-new-tokens", str(2 * token_limit))
-        steps.append(Code(f"Allow longer answers: {percent(basis.cut)} were cut at {token_limit:,} tokens", command))
-    words, items_needed = shlex.split(command), basis.items_needed
-    if advice == "cannot tell" and not basis.right_before:
-        return [*steps, Code("Add questions that the earlier model can answer, and compare again", command)]
-    if advice == "cannot tell" and words[1:2] == ["verdict"] and "--eval" not in words:
-        return [*steps, Code("Add test items of your own", with_option(command, "--eval", "FILE"))]
-    if advice == "cannot tell" and basis.all_items_measured and items_needed:
-        longer_command = with_option(with_option(command, "--eval", "FILE_WITH_MORE_ROWS"), "--items", str(items_needed))
-        rows_per_cell = max(items_needed - basis.items // basis.cells, 1)
-        return [
-            *steps,
-            Code(
-                f"Add about {rows_per_cell:,} questions per task, because all questions of the file were asked",
-                longer_command,
-            ),
-        ]
-    minutes = math.ceil((items_needed or 0) * basis.cells * basis.pace / 60)
-    price = f" (about {format_count(minutes, 'minute')})" if minutes else ""
-    if advice == "do not ship" and basis.graded:  # the plan that keeps what was lost in supervised training
-        before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
-        train = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--trained-on"), "TRAIN")
-        steps.append(Code("Fix it", shlex.join(["mixwright", "plan", before, train])))
-    if advice == "unjudged" and not basis.graded:
-        return [*steps, Code("Compare both models on questions that can be graded", COMPARE_COMMAND)]
-    step_by_advice = {
-        "ship": ("Check every later model in the same way", _for_later_model(same_command)),
-        "do not ship": ("See everything that was lost", f"{same_command} --full"),
+        steps.append(Step(f"Allow longer answers: {percent(cut)} were cut at {token_limit:,} tokens", command))
+    words = shlex.split(command)
+    if verdict.outcome == "damaged":
+        if verdict.graded:  # the plan that keeps what was lost in supervised training
+            before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
+            train = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--trained-on"), "TRAIN")
+            steps.append(Step("Fix it", shlex.join(["mixwright", "plan", before, train])))
+        return [*steps, Step("See everything that was lost", f"{same_command} --full")]
+    if verdict.reason == "nothing was graded":
+        return [*steps, Step("Compare both models on questions that can be graded", COMPARE_COMMAND)]
+    if verdict.reason == "a task was not judged" and _is_unjudged(verdict):
+        return [*steps, Step("Name a grader for these tasks (--grader TASK=NAME); this lists them", GRADERS_COMMAND)]
+    step_by_reason = {
+        "kept": ("Check every later model in the same way", _for_later_model(same_command)),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", same_command),
-        "check the grader": ("Name another grader (--grader); this lists them", GRADERS_COMMAND),
-        "unjudged": ("Name a grader for these tasks (--grader TASK=NAME); this lists them", GRADERS_COMMAND),
-        "none right": ("Use easier questions, or a model that can answer some", command),
-        "cannot tell": (
-            f"Ask more questions{price}",
-            with_option(command, "--items", str(items_needed)) if items_needed else command,
-        ),
+        "nothing right": ("Name another grader (--grader); this lists them", GRADERS_COMMAND),
+        "nothing right greedily": ("Use easier questions, or a model that can answer some", command),
+        "nothing to protect": ("Add questions that the earlier model can answer, and compare again", command),
     }
-    return [*steps, Code(*step_by_advice[advice])]
+    if verdict.reason in step_by_reason:
+        return [*steps, Step(*step_by_reason[verdict.reason])]
+    if words[1:2] == ["verdict"] and "--eval" not in words:
+        return [*steps, Step("Add test items of your own", with_option(command, "--eval", "FILE"))]
+    needed, cells = _count_items_needed(verdict), len(_items_of_cells(verdict))
+    if needed and 0 < read_number(settings, LARGEST_CELL_ROWS_SETTING) <= read_number(settings, "items"):
+        longer_command = with_option(with_option(command, "--eval", "FILE_WITH_MORE_ROWS"), "--items", str(needed))
+        rows_per_cell = max(needed - (verdict.total.items if verdict.total else 0) // cells, 1)
+        more = f"Add about {rows_per_cell:,} questions per task, because all questions of the file were asked"
+        return [*steps, Step(more, longer_command)]
+    minutes = math.ceil((needed or 0) * cells * read_number(settings, PACE_SETTING) / 60)
+    price = f" (about {format_count(minutes, 'minute')})" if minutes else ""
+    longer_command = with_option(command, "--items", str(needed)) if needed else command
+    return [*steps, Step(f"Ask more questions{price}", longer_command)]
 
 
-def _list_steps_after_logs(advice: Advice, command: str, basis: PairBasis) -> list[Code]:
+def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, Any]) -> list[Step]:
     """List the steps after a comparison of two evaluation logs, of which nothing more can be measured here."""
-    needed = f" (about {basis.items_needed:,} per task)" if basis.items_needed else ""
-    another_metric = f"{command} --grader TASK=METRIC"
-    if advice == "cannot tell" and not basis.right_before:
-        return [Code("Log questions that the earlier model can answer, too, and compare again", command)]
-    if advice == "cannot tell" and basis.gate_reason:
-        return [Code("Protect tasks that the earlier model answers, or log easier questions of them", command)]
-    if advice == "cannot tell" and basis.tasks_left_out:
-        return [Code(f"Log {join_some(basis.tasks_left_out)} for both models, and compare again", command)]
-    step_by_advice = {
-        "ship": ("Check every later log in the same way", _for_later_model(command)),
-        "do not ship": (
-            "See everything that was lost",
-            command if "--full" in shlex.split(command) else f"{command} --full",
-        ),
+    another_metric, left_out = f"{command} --grader TASK=METRIC", settings.get(LEFT_OUT_SETTING, ())
+    if verdict.outcome == "damaged":
+        full = command if "--full" in shlex.split(command) else f"{command} --full"
+        fix = Step("Fix it, with the model that the log before is of", PLAN_COMMAND)
+        return [fix, Step("See everything that was lost", full)]
+    if verdict.reason == "nothing was graded" or (verdict.reason == "a task was not judged" and _is_unjudged(verdict)):
+        again = "Log both models on the same questions, in the same way, or name another metric"
+        return [Step(again if left_out else "Read its answers on the page, or judge them by another metric", another_metric)]
+    step_by_reason = {
+        "kept": ("Check every later log in the same way", _for_later_model(command)),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", command),
-        "check the grader": ("Name another metric of the logs", another_metric),
-        "unjudged": ("Log both models on the same questions, in the same way, or name another metric", another_metric)
-        if basis.tasks_left_out
-        else ("Read its answers on the page, or judge them by another metric", another_metric),
-        "none right": ("Use easier questions, or a model that can answer some", command),
+        "nothing right": ("Name another metric of the logs", another_metric),
+        "nothing right greedily": ("Use easier questions, or a model that can answer some", command),
+        "nothing to protect": ("Log questions that the earlier model can answer, too, and compare again", command),
+        "a task was not judged": ("Protect tasks that the earlier model answers, or log easier questions of them", command),
     }
-    steps = [Code("Fix it, with the model that the log before is of", PLAN_COMMAND)] if advice == "do not ship" else []
-    undecided = (f"Log more questions for both models{needed}, and compare again", command)
-    return [*steps, Code(*step_by_advice.get(advice, undecided))]
+    if verdict.reason in step_by_reason:
+        return [Step(*step_by_reason[verdict.reason])]
+    if left_out:
+        return [Step(f"Log {join_some(left_out)} for both models, and compare again", command)]
+    needed = _count_items_needed(verdict)
+    about = f" (about {needed:,} per task)" if needed else ""
+    return [Step(f"Log more questions for both models{about}, and compare again", command)]

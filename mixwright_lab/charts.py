@@ -6,11 +6,11 @@ several side by side.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from xml.sax.saxutils import quoteattr
 
-from markupsafe import escape
+from markupsafe import Markup, escape
 
-from mixwright.verdict.page.blocks import Lines, Series
 from mixwright.verdict.page.text import to_line
 
 WIDTH, HEIGHT, LEFT, TOP, LINE_HEIGHT = 340, 250, 44, 12, 18
@@ -19,9 +19,39 @@ DASHES = ("none", "6 3", "2 3", "7 3 2 3")
 """Line styles of the first four series, which then repeat."""
 
 
-def render_lines(chart: Lines) -> str:
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line of a chart, with its interval."""
+
+    name: str
+    """Name in the legend."""
+    x: tuple[float, ...]
+    """Positions, ascending, in the unit of `Lines.x_label`."""
+    y: tuple[float, ...]
+    """One share per position, 0..1; charts show percent."""
+    low: tuple[float, ...]
+    """Lower end of the interval at each position."""
+    high: tuple[float, ...]
+    """Upper end of the interval at each position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines over time with interval bands; the vertical axis goes from 0 to 100 %."""
+
+    alternative: str
+    """Text for those who do not see the chart."""
+    x_label: str
+    """Name and unit of the horizontal axis."""
+    series: tuple[Series, ...]
+    """Lines of the chart; one without points is not drawn, nor is a chart of such."""
+
+
+def render_lines(chart: Lines) -> Markup:
     """Return the chart as an `<svg>` element."""
     series = [line for line in chart.series if line.x]
+    if not series:
+        return Markup()
     places = [x for line in series for x in line.x]
     low_x, high_x = min(0.0, *places), max(places)
     span = (high_x - low_x) or 1.0
@@ -59,4 +89,5 @@ def render_lines(chart: Lines) -> str:
     drawn = "".join(draw(line, place) for place, line in enumerate(series))
     height = bottom + 34 + LINE_HEIGHT * len(series)
     name = quoteattr(to_line(chart.alternative, limit=1000))
-    return f'<svg class="lines" role="img" aria-label={name} viewBox="0 0 {WIDTH} {height}">{"".join(axes)}{drawn}</svg>'
+    svg = f'<svg class="lines" role="img" aria-label={name} viewBox="0 0 {WIDTH} {height}">{"".join(axes)}{drawn}</svg>'
+    return Markup(svg)
