@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 
 
 def start() -> None:
     """Import the program and run it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from mixwright.__main__ import main
-
+    program = importlib.import_module("mixwright.__main__")  # which imports this module
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    main()
+    program.main()

@@ -10,7 +10,7 @@ from project_files import ROOT
 from test_layout import PRODUCT
 
 FLOORS = (
-    ("errors", "time_limit", "skeleton", "words", "thoughts", "tool_calls"),
+    ("errors", "time_limit", "skeleton", "words", "thoughts", "tool_calls", "start"),
     ("final_answer",),
     ("records", "languages", "behaviours"),
     ("estimates", "config", "run.folder", "run.progress", "catalog"),
