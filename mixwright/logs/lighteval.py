@@ -135,12 +135,11 @@ def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _S
         seen.sampled = False
     if doc.get("generation_size") is not None and texts:
         seen.completion_limits.add(str(doc["generation_size"]))
-    given, query = (
-        response.get("input"),
-        [text for text in (doc.get("instruction"), doc.get("query")) if isinstance(text, str)],
-    )
-    golds = doc["gold_index"] if isinstance(doc.get("gold_index"), list) else [doc.get("gold_index")]
-    gold_place = golds[0] if len(golds) == 1 and isinstance(golds[0], int) and 0 <= golds[0] < len(choices) else None
+    given = response.get("input")
+    query = [text for text in (doc.get("instruction"), doc.get("query")) if isinstance(text, str)]
+    golds = _as_list(doc.get("gold_index")) or [doc.get("gold_index")]
+    place = golds[0] if len(golds) == 1 else None
+    gold_place = place if isinstance(place, int) and 0 <= place < len(choices) else None
     options = tuple(str(choice).strip() for choice in choices)
     answer = LoggedAnswer(
         task,

@@ -6,7 +6,7 @@ Source: https://github.com/EleutherAI/lm-evaluation-harness, `loggers/evaluation
 Unit: of the metric; log-probabilities in nats.
 Cost: reads the files once; the answers are in memory.
 Blind spot: what the chat template and the few-shot examples were is seen in the prompts alone; a document that was sampled
-    several times has one answer here, as its metrics have it.
+    several times has one answer here, as its metrics have it. Lines before 0.4.3, which name no filter, are refused.
 """
 
 from __future__ import annotations

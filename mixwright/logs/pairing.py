@@ -122,10 +122,10 @@ def pair_task(
     for prompt in old_ids.keys() & new_ids.keys():
         old, new = old_ids[prompt], new_ids[prompt]
         is_several = max(len(old), len(new)) > 1
-        found = {key: key for key in old if key in new} if is_several else {old[0]: new[0]}
+        found = {key: key for key in {*old} & {*new}} if is_several else {old[0]: new[0]}
         partners |= {one: (other, is_several) for one, other in found.items()}
-        for reasons, ids, paired in ((alone[0], old, found.keys()), (alone[1], new, found.values())):
-            reasons |= dict.fromkeys({*ids} - {*paired}, "the same prompt several times")
+        alone[0].update(dict.fromkeys({*old} - {*found}, "the same prompt several times"))
+        alone[1].update(dict.fromkeys({*new} - {*found.values()}, "the same prompt several times"))
     taken = {other for other, _ in partners.values()}
     for key in (before.keys() & after.keys()) - partners.keys() - taken:
         if before[key].prompt is None or after[key].prompt is None:

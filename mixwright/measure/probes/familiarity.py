@@ -49,7 +49,7 @@ Array = NDArray[np.float64]
 
 
 class Familiarity(Probe):
-    """Per task `auroc` and `p`, and with a starting model `fresh_gain`; nothing without fresh rows.
+    """Per task `auroc` and `p`, and with a starting model `fresh_gain`; without fresh rows the mean `likelihood` alone.
 
     `auroc` is the share of pairs of a held-out and a fresh item in which the held-out one is likelier, `p` that of its rank
     test. With a starting model both are of what it does not explain. `fresh_gain` is how much likelier fresh items became.
@@ -63,9 +63,14 @@ class Familiarity(Probe):
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError when no task has ten items and ten fresh ones that the corpus lacks."""
-        if not self.fresh:
-            return []
         held_out = _texts_by_task(passes.picked(lambda item: bool(item.prompt)))
+        if not self.fresh:
+            means = {task: mean_interval(np.array(read_texts(passes.learner, texts))) for task, texts in held_out.items()}
+            return [
+                Measurement("familiarity", task, "likelihood", of.value, of.low, of.high, of.n, "nats per token")
+                for task, of in means.items()
+                if of is not None
+            ]
         measurements = []
         for task, fresh in read_fresh(self.fresh, corpus, held_out).items():
             measurements += _beside_fresh(passes, task, held_out[task], fresh[: max(len(held_out[task]), LEAST_ITEMS)])
