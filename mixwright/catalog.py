@@ -85,8 +85,7 @@ def listing(kind: str) -> dict[str, Entry]:
 @functools.cache
 def _read_entries(kind: str, package: str) -> dict[str, Entry]:
     class_file = _package_folder(package).with_suffix(".py")
-    files = sorted(_package_folder(package).glob("[!_]*.py"))
-    own = [_read_entry(kind, path.stem, f"{package}.{path.stem}", path) for path in files]
+    own = [_read_entry(kind, path.stem, f"{package}.{path.stem}", path) for path in _plugin_files(package)]
     entries = {entry.name: entry for entry in (_read_class_entries(kind, class_file) if class_file.is_file() else own)}
     for entry_point in entry_points(group=f"mixwright.{kind}"):
         distribution = entry_point.dist.name if entry_point.dist else "?"
@@ -192,6 +191,11 @@ def entries_named(phenomenon: str) -> list[Entry]:
 def _package_folder(package: str) -> Path:
     """Folder of a package, found without importing it (importing a parent would run its code)."""
     return Path(__file__).parent.parent.joinpath(*package.split("."))
+
+
+def _plugin_files(package: str) -> list[Path]:
+    """Source files of a package."""
+    return sorted(_package_folder(package).glob("[!_]*.py"))
 
 
 def find_source(module: str) -> Path | None:
