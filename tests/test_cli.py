@@ -140,7 +140,8 @@ def test_audit_prints_observations_and_nothing_else(call: Call) -> None:
 
 
 def test_control_characters_of_the_data_do_not_reach_the_terminal(call: Call) -> None:
-    rows = [{"task": "evil\x1b[31m[red]", "prompt": f"{n}", "answer": "1"} for n in range(9)]
+    rows = [{"task": "evil\x1b[31m[red]", "prompt": f"{n}", "completion": ""} for n in range(9)]
+    rows += [{"task": "other", "prompt": f"What of {n}?", "completion": "All of it."} for n in range(9)]
     code, out, _ = call("audit", write("evil.jsonl", rows), "--full")
     assert code == 0
     assert "\x1b" not in out

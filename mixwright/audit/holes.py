@@ -171,7 +171,7 @@ def _read_need(row_id: str, source: str, level: float | None, skills: Skills, an
         "form": (coarse_form(answer),) if answer and coarse_form(answer) else (),
         "length": () if length is None else (_tokens_of(length),),
     }
-    each_once = {kind: list(dict.fromkeys(own)) for kind, own in names.items()}
+    each_once: Names = {kind: list(dict.fromkeys(own)) for kind, own in names.items()}
     is_parsed = skills.parsed and bool(sequence or skills.others)
     return Need(row_id, source, level, each_once, length, is_parsed, bool(sequence) and not skills.parsed)
 
