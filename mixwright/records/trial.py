@@ -208,5 +208,5 @@ class TrialResult:
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
     by_task: tuple[Effect, ...] = ()
-    """Levers against references in each task, on the primary outcome and on what else is read of held-out rows; not judged:
-    a claim about a task stands in claims.json."""
+    """Levers against references in each task, on the primary outcome and on what else is read of held-out rows. They are not
+    judged."""

@@ -107,20 +107,20 @@ def read_chances(evidence: Evidence) -> dict[CellKey, Interval]:
 
 def read_parts(evidence: Evidence) -> dict[tuple[str, float | None], tuple[PartChange, ...]]:
     """Return the parts of answers that both models were judged by, such as fields of JSON, per task and level."""
-    sides: list[dict[tuple[str, float | None], dict[str, Interval]]] = []
-    for when in ("before", "after"):
-        found = defaultdict[tuple[str, float | None], dict[str, Interval]](dict)
-        for row in read_measurements(path) if (path := evidence.run.measurements(when)).is_file() else ():
-            if row.name.startswith(PART_PREFIX):
-                part = Interval(row.value, row.low, row.high, row.n)
-                found[row.task, row.level][row.name.removeprefix(PART_PREFIX)] = part
-        sides.append(found)
-    before, after = sides
-    return {
-        cell: tuple(PartChange(name, before[cell][name], part) for name, part in parts.items() if name in before[cell])
-        for cell, parts in after.items()
-        if cell in before
-    }
+    files = [evidence.run.measurements(when) for when in ("before", "after")]
+    before, after = (
+        {
+            (row.task, row.level, row.name): Interval(row.value, row.low, row.high, row.n)
+            for row in (read_measurements(path) if path.is_file() else ())
+            if row.name.startswith(PART_PREFIX)
+        }
+        for path in files
+    )
+    parts = defaultdict[tuple[str, float | None], tuple[PartChange, ...]](tuple)
+    for (task, level, name), part in after.items():
+        if (task, level, name) in before:
+            parts[task, level] += (PartChange(name.removeprefix(PART_PREFIX), before[task, level, name], part),)
+    return parts
 
 
 def read_stages(evidence: Evidence) -> dict[str, tuple[float | None, ...]]:

@@ -102,25 +102,17 @@ def place_on_axis(chart: Forest) -> dict[str, Any]:
     def place(value: float) -> float:
         return round(6 + 88 * (min(max(value, low), low + span) - low) / span, 2)
 
+    def place_row(row: ForestRow) -> dict[str, Any]:
+        ends = {"low": row.low, "high": row.high, "value": row.value, "start": row.start}
+        return {name: place(end) for name, end in ends.items() if end is not None} | {"points": [*map(place, row.points)]}
+
     middle = 0.0 if chart.margin is not None else low + span / 2
     return {
         "ticks": [
             (place(tick), f"{chart.scale * tick:.3g}".replace("-", text.MINUS_SIGN)) for tick in (low, middle, low + span)
         ],
         "margins": [place(margin) for margin in margins],
-        "rows": [
-            None
-            if row.value is None
-            else {
-                **{
-                    name: place(value)
-                    for name in ("low", "high", "value", "start")
-                    if (value := getattr(row, name)) is not None
-                },
-                "points": [place(point) for point in row.points],
-            }
-            for row in chart.rows
-        ],
+        "rows": [place_row(row) if row.value is not None else None for row in chart.rows],
     }
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
-
 from mixwright.estimates.readings import READINGS, format_unit
-from mixwright.records import Effect, TrialResult
+from mixwright.records import TrialResult
 from mixwright.verdict.page.arm_words import effect_word, format_effect, format_outcome, seed_differences, unit_of
-from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Grid, Paragraph, Part, Table, Tone, tabulate
+from mixwright.verdict.page.blocks import Block, Fold, Forest, ForestRow, Paragraph, Part, Table, Tone, tabulate
 from mixwright.verdict.page.text import (
     MINUS_SIGN,
     NO_VALUE_SIGN,
@@ -38,8 +35,23 @@ SIGNS: dict[str | None, str] = {"improves": "▲ ", "worsens": "▼ ", "cannot t
 
 def arms_chart(result: TrialResult) -> Forest:
     """Return the primary outcome of every arm against the arms that it is compared with."""
-    primary = READINGS[result.decoding].name
-    return _forest(result, [effect for effect in result.effects if effect.name == primary], READINGS[result.decoding].title)
+    reading = READINGS[result.decoding]
+    rows = tuple(
+        ForestRow(
+            f"{effect.arm} {MINUS_SIGN} {effect.against}",
+            effect.difference.value if effect.difference.n else None,
+            effect.difference.low,
+            effect.difference.high,
+            seed_differences(result, effect.name, effect.arm, effect.against),
+            SIGNS.get(effect.word, "") + effect_word(result, effect),
+            text=format_effect(result, effect) if effect.difference.n else "no estimate",
+            tone=TONES.get(effect.word, "plain"),
+        )
+        for effect in result.effects
+        if effect.name == reading.name
+    )
+    caption = f"Difference in {reading.title} between methods, with the 95 % interval"
+    return Forest(caption, format_unit(reading.unit), rows, result.margin, 100.0 if reading.unit == "share" else 1.0)
 
 
 def describe_arms(result: TrialResult) -> Paragraph:
@@ -51,11 +63,6 @@ def describe_arms(result: TrialResult) -> Paragraph:
 
 def trial_parts(result: TrialResult) -> list[Part]:
     """Return the comparisons and the raw rows."""
-    others: dict[str, list[Effect]] = defaultdict(list)
-    for effect in result.effects:
-        if effect.name != READINGS[result.decoding].name:
-            others[effect.name].append(effect)
-    charts = tuple(_forest(result, effects, words_for(name)) for name, effects in others.items())
     judgements = [
         (row.arm, row.word, row.because, ", ".join(row.missing) or NO_VALUE_SIGN, row.proof) for row in result.judgements
     ]
@@ -67,7 +74,6 @@ def trial_parts(result: TrialResult) -> list[Part]:
         *_about(result),
         Table("Each method", ("method", "word", "decided by", "did not run", "against its nulls"), judgements),
         _comparison_table(result),
-        Fold("Charts of the other numbers", (Grid(charts),)),
         Fold(
             "Each task by itself, not judged",
             (Table("Tasks", ("task", "number", "method", "against", "difference", "p"), by_task, (4, 5)),),
@@ -93,28 +99,6 @@ def _about(result: TrialResult) -> list[Block]:
         Paragraph(about[:1].upper() + about[1:]),
         Paragraph(f"Rollouts, measuring included: {rollouts}." if rollouts else ""),
     ]
-
-
-def _forest(result: TrialResult, effects: Sequence[Effect], title: str) -> Forest:
-    units = {unit_of(result, effect) for effect in effects}
-    unit = units.pop() if units else "share"
-    label, scale = ("points", 100.0) if unit == "share" else (unit, 1.0)
-    rows = tuple(
-        ForestRow(
-            f"{effect.arm} {MINUS_SIGN} {effect.against}",
-            effect.difference.value if effect.difference.n else None,
-            effect.difference.low,
-            effect.difference.high,
-            seed_differences(result, effect.name, effect.arm, effect.against),
-            SIGNS.get(effect.word, "") + effect_word(result, effect),
-            text=format_effect(result, effect) if effect.difference.n else "no estimate",
-            tone=TONES.get(effect.word, "plain"),
-        )
-        for effect in effects
-    )
-    margin = result.margin if unit == READINGS[result.decoding].unit else 0.0
-    caption = f"Difference in {title} between methods, with the 95 % interval"
-    return Forest(caption, label, rows, margin, scale)
 
 
 def _comparison_table(result: TrialResult) -> Table:

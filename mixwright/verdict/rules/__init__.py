@@ -1,1 +1,1 @@
-"""Rules of the verdict: claims, the gate, the recommendation and what they rest on. Pure, or files only."""
+"""Rules of the verdict: cells, the gate, the recommendation of a trial, and next steps. Pure, or files only."""

@@ -158,11 +158,14 @@ def find_any_right(comparisons: Iterable[Sides], outcome: Outcome) -> tuple[bool
     checkpoints = [scores for sides in comparisons for side in sides for scores in side]
     if outcome not in GRADED_OUTCOMES or not checkpoints:
         return True, True
-    is_any_right = {
-        name: any((checkpoint.column(READINGS[name].column, checkpoint.every) > 0).any() for checkpoint in checkpoints)
-        for name in GRADED_OUTCOMES
-    }
-    return any(is_any_right.values()), is_any_right[outcome]
+    right = {name: bool(_find_right_tasks(checkpoints, name)) for name in GRADED_OUTCOMES}
+    return any(right.values()), right[outcome]
+
+
+def _find_right_tasks(checkpoints: Sequence[ItemScores], decoding: Outcome) -> set[str]:
+    """Tasks of which some answer was right under a decoding."""
+    column = READINGS[decoding].column
+    return {task for scores in checkpoints for task in scores.every.take(scores.column(column, scores.every) > 0).tasks}
 
 
 def _find_tasks_with_any_right(sides: Sides, outcome: Outcome) -> set[str]:
@@ -170,13 +173,7 @@ def _find_tasks_with_any_right(sides: Sides, outcome: Outcome) -> set[str]:
     checkpoints = [scores for side in sides for scores in side]
     if outcome not in GRADED_OUTCOMES:
         return _list_tasks(checkpoints)
-    columns = [READINGS[name].column for name in GRADED_OUTCOMES]
-    return {
-        task
-        for scores in checkpoints
-        for column in columns
-        for task in scores.every.take(scores.column(column, scores.every) > 0).tasks
-    }
+    return {task for name in GRADED_OUTCOMES for task in _find_right_tasks(checkpoints, name)}
 
 
 def find_unjudged_tasks(sides: Sides, outcome: Outcome) -> tuple[str, ...]:

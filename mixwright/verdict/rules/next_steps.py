@@ -178,9 +178,9 @@ def _items_of_cells(verdict: Verdict) -> list[int]:
 
 
 def _is_unjudged(verdict: Verdict) -> bool:
-    """Whether a task could not be judged, of those that the user named where there are any."""
+    """Whether tasks that nothing judges decided, of those that the user named where there are any."""
     tasks = verdict.gate.protected if verdict.gate and verdict.gate.named else verdict.not_judged
-    return not verdict.graded or not verdict.not_judged.keys().isdisjoint(tasks)
+    return verdict.reason == "a task was not judged" and not verdict.not_judged.keys().isdisjoint(tasks)
 
 
 def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str, Any]) -> list[Step]:
@@ -202,9 +202,9 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
             train = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--trained-on"), "TRAIN")
             steps.append(Step("Fix it", shlex.join(["mixwright", "plan", before, train])))
         return [*steps, Step("See everything that was lost", f"{same_command} --full")]
-    if verdict.reason == "nothing was graded":
+    if not verdict.graded:
         return [*steps, Step("Compare both models on questions that can be graded", COMPARE_COMMAND)]
-    if verdict.reason == "a task was not judged" and _is_unjudged(verdict):
+    if _is_unjudged(verdict):
         return [*steps, Step("Name a grader for these tasks (--grader TASK=NAME); this lists them", GRADERS_COMMAND)]
     step_by_reason = {
         "kept": ("Check every later model in the same way", _for_later_model(same_command)),
@@ -236,7 +236,7 @@ def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, 
         full = command if "--full" in shlex.split(command) else f"{command} --full"
         fix = Step("Fix it, with the model that the log before is of", PLAN_COMMAND)
         return [fix, Step("See everything that was lost", full)]
-    if verdict.reason == "nothing was graded" or (verdict.reason == "a task was not judged" and _is_unjudged(verdict)):
+    if not verdict.graded or _is_unjudged(verdict):
         again = "Log both models on the same questions, in the same way, or name another metric"
         return [Step(again if left_out else "Read its answers on the page, or judge them by another metric", another_metric)]
     step_by_reason = {

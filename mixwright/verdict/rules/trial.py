@@ -17,7 +17,7 @@ from mixwright.estimates.judgement import MIN_SEEDS, change_word
 from mixwright.estimates.outcome import estimate_change
 from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
-from mixwright.records import ChangeWord, Effect, GateOutcome, LeverWord, Selection, TrialResult, cell_key
+from mixwright.records import ChangeWord, Effect, LeverWord, Selection, TrialResult, cell_key
 from mixwright.trial.arm_roles import UNTRAINED_ARM
 from mixwright.verdict.page.arm_words import seed_differences
 from mixwright.verdict.page.text import cell_name, format_count, format_magnitude, join_words
@@ -77,10 +77,8 @@ class TrialBasis:
     """Whether any answer of any arm was right under the declared decoding."""
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
-    gate: GateOutcome | None = None
-    """What the gate answers of the leading arm; None where it was not asked."""
-    damage_text: str = ""
-    """What it calls damaged."""
+    gate: GateResult | None = None
+    """What the gate says of the leading arm; None where it was not asked."""
 
     @property
     def graded(self) -> bool:
@@ -136,13 +134,18 @@ def _uniform_is_best(basis: TrialBasis) -> bool:
     return improves and all(basis.at_best_equal(arm, UNIFORM_ARM) for arm in other_arms)
 
 
+def _gate_forbids(basis: TrialBasis) -> bool:
+    is_recommended = basis.word == "helps" or basis.selection is not None
+    return basis.gate is not None and basis.gate.outcome != "passed" and is_recommended
+
+
 TRIAL_RULES: tuple[tuple[Advice, Callable[[TrialBasis], bool]], ...] = (
     ("check the grader", lambda basis: not basis.right),
     ("none right", lambda basis: not basis.any_right and basis.selection is None),
     ("too few seeds", lambda basis: basis.seeds < MIN_SEEDS),
     ("stop", lambda basis: bool(basis.damaged_everywhere())),
     ("do not train", lambda basis: _holds_for_every_arm(basis, lambda arm: basis.word_of(arm, FROZEN_ARM) == "worsens")),
-    ("gate", lambda basis: basis.gate not in (None, "passed") and (basis.word == "helps" or basis.selection is not None)),
+    ("gate", _gate_forbids),
     ("mined rows", lambda basis: basis.selection is not None),
     ("train", lambda basis: basis.word == "helps" and not basis.damage(basis.lever)),
     ("train with losses", lambda basis: basis.word == "helps"),
@@ -193,8 +196,8 @@ def say_advice(advice: Advice, basis: TrialBasis) -> str:
         "stop": f"Stop: every way of training ({join_words(basis.trained)}) damages "
         f"{join_words(basis.damaged_everywhere())}.",
         "do not train": "Do not train on this data yet: the model was better before, whichever way it was trained.",
-        "gate": f"Do not use {plan} yet: {basis.damage_text}."
-        if basis.gate == "damaged"
+        "gate": f"Do not use {plan} yet: {_name_damage(basis.gate)}."
+        if basis.gate is not None and basis.gate.outcome == "damaged"
         else f"Inconclusive: too few questions to rule out that {plan} damages a protected task.",
         "mined rows": (basis.selection.sentence if basis.selection else "")
         + (f" It damages {damaged_text}{spared_text}." if damaged_text else ""),
@@ -257,7 +260,6 @@ def read_trial_basis(evidence: Evidence, result: TrialResult, gate: GateResult |
     settings, row_counts = evidence.settings, evidence.count_rows()
     trained = tuple(arm for arm in result.arms if arm != UNTRAINED_ARM and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == evidence.arm), None)
-    gate = gate if evidence.question is not None else None
     any_right, right_as_declared = find_any_right(evidence.sides_by_arm.values(), result.decoding)
     items, step_count = max((effect.items for effect in result.effects), default=0), int(read_number(settings, "steps"))
     lever = judgement.arm if judgement else ""
@@ -280,8 +282,7 @@ def read_trial_basis(evidence: Evidence, result: TrialResult, gate: GateResult |
         draws=step_count * int(read_number(settings, "prompts_per_step")),
         rows=row_counts["train"],
         selection=result.selection,
-        gate=gate.outcome if gate is not None else None,
-        damage_text=_name_damage(gate) if gate is not None else "",
+        gate=gate if evidence.question is not None else None,
     )
 
 
