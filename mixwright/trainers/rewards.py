@@ -256,7 +256,7 @@ def check_rewards(name: str, returned: Any, count: int) -> list[float | None]:
             neither a real number nor None.
     """
     expected = f"a list of {count} rewards from {name}, one per completion"
-    entries = list(islice(returned, count + 1)) if isinstance(returned, Iterator) else returned
+    entries: Any = list(islice(returned, count + 1)) if isinstance(returned, Iterator) else returned
     if hasattr(entries, "tolist") and not isinstance(entries, memoryview):  # of numpy, torch and pandas
         entries = entries.tolist()
     if not isinstance(entries, list | tuple):
