@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from mixwright.errors import InputError
 from mixwright.estimates.intervals import holm, t_quantile, t_tail
 from mixwright_lab.contracts import Expectation
 
-CANNOT_SHOW = "cannot be shown here"
+CANNOT_SHOW: Final = "cannot be shown here"
 """Word of a finding whose positive control is not reproduced."""
 Word = Literal["refuted", "not reproduced", "inconclusive", "in part", "reproduced", "cannot be shown here"]
 WORDS_WORST_FIRST: tuple[Word, ...] = (

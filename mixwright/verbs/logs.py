@@ -74,8 +74,9 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     """
     check_folder(folder)
     check_log_options(measuring, gating)
-    logs = (read_log(before), read_log(after))
-    logs = add_thresholds(logs, _metrics_of(measuring, logs))
+    read = (read_log(before), read_log(after))
+    earlier, later = add_thresholds(read, _metrics_of(measuring, read))
+    logs = (earlier, later)
     margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
     found = judge_logs(*logs, _metrics_of(measuring, logs), margin)
     if not found.judged:
