@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus, read_source, texts
+from mixwright.corpus.trainable import leave_out_bare
 from mixwright.errors import InputError
 from mixwright.records import Example, plain
 
@@ -280,3 +281,17 @@ def test_to_datasets_has_trl_columns() -> None:
     text = Corpus.from_examples([example(0, answer=None, prompt="", target="words")]).to_datasets()
     assert text[0]["text"] == "words"
     assert "prompt" not in text.column_names
+
+
+def test_rows_without_anything_to_learn_are_left_out_of_a_training_and_counted() -> None:
+    rows = [
+        Example(f"e{n}", "t", f"Say {n}.", target=None if n % 4 == 3 else f"{n}", source=f"a.jsonl:{n + 1}")
+        for n in range(8)
+    ]
+    kept = leave_out_bare(Corpus.from_examples(rows))
+    assert [row.id for row in kept] == ["e0", "e1", "e2", "e4", "e5", "e6"]
+    (note,) = kept.notes
+    assert note.startswith("2 of 8 rows left out")
+    assert "a.jsonl:4, a.jsonl:8" in note or "a.jsonl:4 and a.jsonl:8" in note
+    bare = Corpus.from_examples([Example("e", "t", "Say it.")])
+    assert leave_out_bare(bare) is bare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
-from mixwright.errors import InputError
+from mixwright.errors import InputError, join_some
 
 NEEDED_COLUMNS = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("chosen", "rejected")}
 """Objective -> what each training row must have; of plain text the text itself is the target."""
@@ -22,6 +22,24 @@ def has_pairs(corpus: Corpus) -> bool:
     """Whether a training row has a chosen and a rejected answer."""
     train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
     return bool(pc.any(pc.and_(pc.is_valid(train["chosen"]), pc.is_valid(train["rejected"]))).as_py())
+
+
+def leave_out_bare(corpus: Corpus) -> Corpus:
+    """Leave out training rows without a completion, an answer or a pair, such as chats that end with the user's turn.
+
+    The notes of the corpus count them. Where all rows are like that nothing is left out.
+    """
+    table = corpus.table
+    is_train, is_bare = pc.equal(table["split"], "train"), pc.equal(table["split"], "train")
+    for name in ("target", "answer", "chosen"):
+        is_bare = pc.and_(is_bare, pc.is_null(table[name]))
+    count, total = pc.sum(is_bare).as_py() or 0, pc.sum(is_train).as_py() or 0
+    if count in (0, total):
+        return corpus
+    places = join_some(table.filter(is_bare)["source"].to_pylist())
+    kept = corpus.take(pc.indices_nonzero(pc.invert(is_bare)).to_numpy())
+    note = f"{count:,} of {total:,} rows left out, which have no completion or end with the user's turn ({places})"
+    return Corpus(kept.table, corpus.graders, notes=(*corpus.notes, note))
 
 
 def check_training(objective: str, corpus: Corpus, setting: str = "train.objective") -> None:

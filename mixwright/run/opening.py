@@ -9,7 +9,7 @@ from typing import Any
 
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus, read_corpus
-from mixwright.corpus.trainable import check_training
+from mixwright.corpus.trainable import check_training, leave_out_bare
 from mixwright.errors import InputError
 from mixwright.learner.engines import engine_name
 from mixwright.records import from_data, to_data
@@ -78,7 +78,10 @@ def validate_run(
     """
     changed_sections = check_changed_sections(config, folder, relative_to)
     holds_rows = folder.manifest.exists() and "corpus" not in changed_sections
-    corpus = Corpus.load(folder.corpus) if holds_rows else read_corpus(config.corpus, relative_to=relative_to)
+    if holds_rows:
+        corpus = Corpus.load(folder.corpus)
+    else:
+        corpus = leave_out_bare(read_corpus(config.corpus, relative_to=relative_to))
     check_settings(config, corpus)
     if not holds_rows or changed_sections:  # else it was checked when the run began, and a source may be long
         check_warmup(config.model, config.corpus, corpus, relative_to)

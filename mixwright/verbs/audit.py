@@ -103,7 +103,7 @@ def audit(
         fix: Write a copy of TRAIN without exact duplicates, empty answers and copies of held-out items, and a manifest.
         mask: With --fix: leave wrong steps out of the loss (column mask, or train: false).
         balance: Write a copy of TRAIN with balanced preference pairs, and a manifest.
-        top_up: Write rows to add to TRAIN: to fill gaps that held-out items show, and to break cues.
+        top_up: List rows to add to TRAIN: to fill gaps that held-out items show, and to break cues.
         model: Model to train: also check target tokens, template and truncation, as preview does.
         skills: package.module:function that returns a row's skills, for the check coverage.
         steps: package.module:function that returns the steps of a completion, for the check traces.

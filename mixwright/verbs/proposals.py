@@ -20,6 +20,7 @@ from mixwright.corpus.columns import NAMES, recognise_columns
 from mixwright.corpus.proposed_graders import proposed_graders
 from mixwright.corpus.reading import read_rows
 from mixwright.corpus.rows import pc
+from mixwright.corpus.trainable import leave_out_bare
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.sources import is_gguf
@@ -114,11 +115,11 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         note += f"In corpus.columns, replace {UNKNOWN_COLUMN} with the column that has the prompt. "
         note += f"Used: {', '.join(taken) or 'none; name that of the answers, too'}. Mixwright's names: {', '.join(NAMES)}."
         return Proposal(RunConfig(data, ModelConfig(warmup=WARMUP)), [note])
-    corpus_as_read = corpus = read_corpus(data)
+    corpus_as_read = corpus = leave_out_bare(read_corpus(data))
     proposed = proposed_graders(corpus)
     graders = {task: one.grader for task, one in proposed.items() if one.grader is not None}
     if graders:  # so completions become answers
-        corpus = read_corpus(replace(data, graders=graders))
+        corpus = leave_out_bare(read_corpus(replace(data, graders=graders)))
     ungraded = [task for task in proposed if task not in graders]
     chosen, reason = _choose_objective(corpus, ungraded, objective, answered=_holds_answers_alone(recognised, corpus))
     notes, reasons, room = list[str](), {task: f"{task}: {one.why}." for task, one in list(proposed.items())[:8]}, None

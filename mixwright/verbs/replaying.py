@@ -19,7 +19,7 @@ from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.masks import is_masked
 from mixwright.corpus.reading import read_rows
 from mixwright.corpus.tool_messages import tools_of
-from mixwright.corpus.trainable import check_training
+from mixwright.corpus.trainable import check_training, leave_out_bare
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import plain_marks
 from mixwright.measure.kept_folder import find_store
@@ -95,7 +95,7 @@ def plan_training(
     sources = [str(write_suite(find_store(), requests))] if requests else []
     sources += (planning.replay or "").splitlines()
     data = CorpusConfig(train, rehearse="\n".join(sources), eval_share=0.0, columns=columns)
-    corpus = read_corpus(replace(data, task=measuring.task or Path(train).stem))
+    corpus = leave_out_bare(read_corpus(replace(data, task=measuring.task or Path(train).stem)))
     output.say_notes(corpus.notes)
     check_training("sft", corpus, "plan MODEL TRAIN")
     new = list(corpus.select(split="train"))  # held-out ones stay out
