@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli_call import Call, sums, write
 
+from mixwright.audit.findings import worst_first
 from mixwright.audit.stage import complaints
 from mixwright.records import Observation
 from mixwright.verbs.report import MAX_LINES, findings
@@ -59,7 +60,7 @@ def test_the_report_fits_a_screen_and_begins_with_the_worst(call: Call) -> None:
 def test_errors_come_first_and_the_others_are_counted() -> None:
     seen = [Observation("contamination", f"t{n}", "error", n, 100, "It leaks.", "Remove it.") for n in range(1, 41)]
     info = Observation("frequency", "t", "info", 1, 2, "Few.", "")
-    lines = findings([info, *seen], ["contamination", "frequency", "formats"])
+    lines = findings(worst_first([info, *seen]), ["contamination", "frequency", "formats"])
     named = [line.split("(")[1].split(")")[0] for line in lines if line.startswith("  FIX")]
     assert named == [f"t{n}" for n in range(40, 30, -1)], "the largest share first, ten at most"
     assert "30 to fix" in lines[-2]

@@ -106,7 +106,7 @@ def test_the_gate_does_not_pass_what_its_page_says_not_to_ship(call: Call) -> No
 def test_a_plan_replaces_no_file_that_is_none(saved: Path, call: Call) -> None:
     before = Path("a.jsonl").read_bytes()
     code, _, err = call("plan", "tiny", *MEASURED, "--output", "a.jsonl")
-    assert (code, "got a.jsonl" in err) == (1, True), err
+    assert (code, "error: a.jsonl" in err) == (1, True), err
     assert Path("a.jsonl").read_bytes() == before
     assert call("plan", "tiny", *MEASURED, "--output", "p.yaml")[0] == 0
     assert call("plan", "tiny", *MEASURED, "--output", "p.yaml")[0] == 0, "a plan may be replaced"

@@ -265,4 +265,4 @@ def test_nothing_is_measured_of_a_broken_adapter(whole: Path, call: Call) -> Non
 def test_a_path_of_the_command_line_is_not_called_by_the_name_of_a_setting(name: str, call: Call) -> None:
     code, _, err = call("measure", name, "--eval", write("a.jsonl", sums(8)))
     assert code == 1
-    assert err.splitlines()[-1].endswith("Correct the path of the model.")
+    assert err.splitlines()[-1].endswith("Correct the name of the model.")

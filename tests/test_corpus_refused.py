@@ -98,7 +98,7 @@ def test_names_are_told_as_they_were_given() -> None:
         from_data(RunConfig, {"corpus": {"train": "a.jsonl"}, "train": {"a.b": 1}})
     with pytest.raises(InputError, match=r"expected corpus\.graders\.a\.b: "):
         from_data(RunConfig, {"corpus": {"train": "a.jsonl", "graders": {"a.b": 1}}})
-    with pytest.raises(InputError, match=r"expected train\.steps: at most"):
+    with pytest.raises(InputError, match=r"expected train\.steps: a number less than or equal to"):
         from_data(RunConfig, {"corpus": {"train": "a.jsonl"}, "train": {"steps": 10**11}})
     for kind, name, article in (("arms", "nope", "an arm"), ("gates", "nope", "a gate")):
         with pytest.raises(InputError, match=f"the name of {article} "):

@@ -90,7 +90,6 @@ def test_with_steering_groups_are_whole_rewards_true_and_refusals_zero(
     check_draws(trainer, tmp_path, seen)
     check_rewards(trainer, setting, seen)
     check_advantages(seen)
-    assert any(check.startswith("refused group has advantage 0") for check in trainer.steered.checks)
 
 
 def check_draws(trainer: Any, folder: Path, seen: Seen) -> None:

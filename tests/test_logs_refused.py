@@ -208,7 +208,7 @@ def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
         (["good.jsonl", "good.jsonl", "--protect", "summ"], "task or TASK@LEVEL of the logs (--protect)"),
         (["good.jsonl", "good.jsonl", "--sampled"], "expected logs of sampled answers with --sampled"),
         (["good.jsonl", "other.jsonl"], "no task in both (sum; other). Evaluate both models in the same way"),
-        (["parts.jsonl", "parts.jsonl"], "log a metric of 1 and 0."),
+        (["parts.jsonl", "parts.jsonl"], "name a threshold"),
         (["good.jsonl", "missing.jsonl"], "missing.jsonl: expected an evaluation log, or a model, got nothing there"),
     ],
 )

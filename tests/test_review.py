@@ -321,7 +321,7 @@ def test_folders_are_read_together_in_any_order(call: Call) -> None:
         "orders", "formats", "cues", "diversity", "skills_or_facts"
     ]  # fmt: skip
     assert {name for name, state in states.items() if state == "excluded"} == {"rare_tasks", "traces"}
-    assert next(one["laboratory"] for one in found["rows"] if one["name"] == "formats") == "inconclusive"
+    assert next(one["laboratory"] for one in found["rows"] if one["name"] == "formats") == "reproduced"
     assert "replay.kind" not in out
     assert "plurals" in found["answers"][COVERED], "tested, and in no row of the mix"
     alone = json.loads(call("review", "verdict", "--json")[1])

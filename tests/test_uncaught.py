@@ -34,7 +34,7 @@ FOLDER = {folder!r}
 CASES = {
     "a setting of TRL": (
         "train(train_sampling_strategy='group_by_length')",
-        "expected train_sampling_strategy 'random', got 'group_by_length'.",
+        "expected train_sampling_strategy 'random', got group_by_length.",
     ),
     "a reward": ("make(SteeredGRPOTrainer, FOLDER, steering=True, reward_funcs=lambda **_: 1.0).train()", "got 1.0."),
     "a helper": ("from mixwright.run.folder import read_plan\nread_plan(Path('nowhere.yaml'))", "nowhere.yaml"),

@@ -130,8 +130,8 @@ def _spill(batches_in_memory: list[pa.RecordBatch], further_batches: Iterator[pa
 
 
 def pick_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    """The rows of those indices, in the table's order; only they are copied, and only chunks that hold some are read."""
-    rows, batches = np.unique(np.asarray(rows, np.int64)), table.to_batches()
+    """The rows of those ascending indices; only they are copied, and only chunks that hold some are read."""
+    rows, batches = np.asarray(rows, np.int64), table.to_batches()  # an empty array may be of another type
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
     batch_of_row = np.searchsorted(starts, rows, side="right") - 1
     picked_batches = (

@@ -11,7 +11,7 @@ Blind spot: a metric of 0 and 1 that does not mean right and wrong, such as whet
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -88,16 +88,18 @@ def add_thresholds(logs: Sequence[EvaluationLog], named: Mapping[str, str]) -> t
     Args:
         logs: of the same tasks.
         named: task -> metric that the user named, perhaps with a threshold. Where none is named, a metric whose answers are
-            wrong, right or of one value between gets the threshold 1.
+            wrong, right or, fewer than half of them, of one value between gets the threshold 1.
     """
-    partial: dict[tuple[str, str], set[float]] = defaultdict(set)
+    counts: dict[tuple[str, str], Counter[float]] = defaultdict(Counter)
     for answer in (answer for log in logs for answer in log.answers):
         for name, value in answer.scores.items():
-            if value is not None and value not in (0.0, 1.0):
-                partial[answer.task, name].add(value)
+            if value is not None:
+                counts[answer.task, name][value] += 1
     wanted: dict[str, dict[str, tuple[str, float]]] = defaultdict(dict)
-    for (task, name), values in partial.items():
-        is_half = len(values) == 1 and 0 < min(values) < 1 and _SAMPLES.search(name) is None
+    for (task, name), count in counts.items():
+        between = [value for value in count if value not in (0.0, 1.0)]
+        is_half = len(between) == 1 and 0 < between[0] < 1 and 2 * count[between[0]] < count.total()
+        is_half = is_half and _SAMPLES.search(name) is None
         if is_half and ">=" not in named.get(task, ""):
             wanted[task][f"{name}{WHOLE}"] = (name, 1.0)
     for task, name in named.items():

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from accelerate import PartialState
-from accelerate.utils import gather_object
 
 from mixwright.errors import InputError
 from mixwright.records import Plan
@@ -115,6 +113,8 @@ def lint_too_hard(plan: Plan, pool: Pool) -> str | None:
 def check_same_data(run: RunSteering) -> None:
     """Raises InputError when the processes do not hold the same examples in the same order."""
     text = "\n".join([json.dumps(run.engine.state_dict()["made_of"], default=str), *run.pool.ids])
+    from accelerate.utils import gather_object  # the settings of a trainer are checked without it
+
     gathered = gather_object([f"{len(run.pool.ids)} rows with checksum {zlib.crc32(text.encode()):08x}"])
     if len(set(gathered)) > 1:
         remedy = "Load and shuffle it with the same order and seed on every process."
@@ -127,6 +127,9 @@ def check_same_run(run: RunSteering, step: int) -> None:
     Raises:
         RuntimeError: they differ, so the processes no longer train on what was decided.
     """
+    from accelerate import PartialState
+    from accelerate.utils import gather_object
+
     if PartialState().num_processes == 1:
         return
     # without the per-example arrays of the evidence: those follow from the same outcomes
