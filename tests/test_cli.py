@@ -46,7 +46,7 @@ FLAGS = {
     "verdict": flags(
         "BEFORE|RUN AFTER",
         "--beside --cannot-tell --each --example --folder --full --gate --json --junit --margin --markdown"
-        " --max-items --protect --protect-behaviour --suite --suite-seed --trained-on --until-decided --why",
+        " --max-items --protect --protect-behaviour --same --suite --suite-seed --trained-on --until-decided --why",
     ),
     "review": "RUN... --full --json",
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --model "

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import CUT_MARK, FirstAnswer, choose_grader
+from mixwright.measure.former import same_tokens
 from mixwright.measure.probes.familiarity import word_of
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Measurement, Observation
 from mixwright.run.folder import RunFolder, write_json
 
+if TYPE_CHECKING:
+    from mixwright.learner.learner import Learner
+
+TOKENIZER_NOTE = "tokenizer"
+"""Check of a note on what two models read or end with differently."""
 NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE, FAMILIARITY_NOTE = "nothing right", "answers not read", "cut", "familiarity"
 """What `Observation.check` of a note says."""
 WARNING_CUT_SHARE = 0.05
@@ -118,3 +125,16 @@ def _shorten_end(text: str) -> str:
     """The end of a text on one line: that is where an answer stands."""
     line = " ".join(text.split())
     return repr(line if len(line) <= SHOWN_CHARACTERS else f"... {line[-SHOWN_CHARACTERS:]}")
+
+
+def compare_tokenizers(before: Learner, after: Learner) -> list[Observation]:
+    """Return a warning for a chat template, end tokens or a vocabulary that two models do not share."""
+    templates = [learner.tokenizer.chat_template for learner in (before, after)]
+    ends = [learner.tokenizer.convert_ids_to_tokens(sorted(learner.end_ids)) for learner in (before, after)]
+    texts = {
+        "The chat templates differ.": templates[0] != templates[1],
+        f"The end tokens differ: {' '.join(map(str, ends[0]))} and {' '.join(map(str, ends[1]))}.": ends[0] != ends[1],
+        "The vocabularies differ.": not same_tokens(before, after),
+    }
+    remedy = "Save the tokenizer and generation_config.json of the trained model beside the exported one."
+    return [Observation(TOKENIZER_NOTE, None, "warning", 1, 1, text, remedy) for text, differs in texts.items() if differs]

@@ -15,7 +15,7 @@ Reason = Literal[
     "one format took over", "answers were lost", "a task was lost", "the average fell", "prompts matter less",
     "the commonest answer", "nothing right", "nothing right greedily", "a task was not judged", "nothing was graded",
     "too few items", "nothing to protect", "kept", "not learned", "not measured", "trial", "nothing compared",
-    "a behaviour changed",
+    "a behaviour changed", "the same", "not the same",
 ]  # fmt: skip
 """Why the outcome is what it is; `trial`: the recommendation of a trial decides (`Verdict.advice`)."""
 TaskWord = Literal[
@@ -189,6 +189,8 @@ class Gate:
     """Form of general requests -> their mean change, which decides nothing."""
     behaviours: tuple[str, ...] = ()
     """Behaviours that the user protects."""
+    same: bool = False
+    """Whether a change in either direction was judged: both are to be one model."""
 
 
 @dataclass(frozen=True, slots=True)

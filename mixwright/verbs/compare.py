@@ -17,7 +17,7 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file, same_tokens
-from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE
+from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, compare_tokenizers
 from mixwright.measure.recalled import read_recalled
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, FormerAnswers, Observation, to_data
@@ -107,7 +107,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     if left_out or (look is None and reads_loss):
         ungraded = all_rows.select(tasks=left_out) if left_out else ready.corpus
         results = direct.with_greedy_answers(ready, results, measuring, ungraded)
-    former_answers = () if gating.rings else direct.read_former_likelihood(ready, results)  # every general request is graded
+    skips_former = gating.rings and not gating.same  # every general request is graded
+    former_answers = () if skips_former else direct.read_former_likelihood(ready, results)
+    notes += compare_tokenizers(*ready.learners) if gating.same else []
     if ready.graded and same_tokens(*ready.learners):
         say("lost answers: reading what the later model still knows of them")
         prompts = {item.id: item.prompt for item in ready.corpus.measured()}

@@ -34,6 +34,9 @@ class Gating:
     margin: Annotated[float | None, typer.Option(metavar="POINTS")] = None
     """Average loss of the protected tasks that must be ruled out, in points; default: 5. Each task must still pass its own
     rule."""
+    same: Annotated[bool, typer.Option("--same")] = False
+    """Ask whether AFTER is the same model, merged, quantized, exported or served: passes only if a difference of 2 points
+    (--margin) is ruled out in both directions."""
     cannot_tell: Annotated[Literal["fail", "warn"], typer.Option()] = "fail"
     """Exit code if there are too few items to tell: fail exits with 4, warn with 0."""
     until_decided: Annotated[bool, typer.Option("--until-decided")] = False
@@ -72,8 +75,9 @@ class Gating:
             tuple(self.protect),
             self.each,
             self.margin_share,
-            rings=() if self.protect else tuple(self.rings.items()),
+            rings=() if self.protect or self.same else tuple(self.rings.items()),
             behaviours=tuple(self.protect_behaviour),
+            same=self.same,
         )
 
     def choose_items_per_cell(self, cells: Sequence[Cell], items: int | None) -> int:
@@ -98,6 +102,9 @@ class Gating:
                 raise unknown_name("behaviour (--protect-behaviour)", name, BEHAVIOURS)
         if self.margin is not None and not 0 < self.margin < 100:
             raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
+        if self.same and (self.each or self.protect):
+            remedy = "Leave one out: --same is about all answers, --protect and --each about losses of tasks."
+            raise InputError("--same alone, or --protect and --each", "both", remedy)
         if self.margin is not None and self.each:
             remedy = "Leave one out: --margin is about the average, --each about every task and level."
             raise InputError("--margin or --each", "both", remedy)

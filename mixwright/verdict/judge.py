@@ -223,6 +223,9 @@ def decide(
         return "one format took over", "damaged"
     if not protected.isdisjoint(verdict.lost_answers):
         return "answers were lost", "damaged"
+    if gate is not None and gate.same:
+        reasons: Mapping[GateOutcome, Reason] = {"passed": "the same", "damaged": "not the same"}
+        return reasons.get(gate.outcome, "too few items"), gate.outcome
     reason, outcome = _decide_by_tasks(verdict, gate, cells, sides)
     if gate is not None and gate.decided_by_behaviours:
         return "a behaviour changed", "damaged" if gate.outcome == "damaged" else outcome
@@ -420,6 +423,7 @@ def _pack_gate(gate: GateResult | None) -> Gate | None:
         rings=gate.rings,
         request_forms=gate.request_forms,
         behaviours=gate.behaviours,
+        same=gate.same,
     )
 
 

@@ -9,6 +9,7 @@ from mixwright.behaviours import IN_WORDS
 from mixwright.errors import join_some
 from mixwright.estimates.protected import READABLE_SHARE
 from mixwright.estimates.readings import format_unit
+from mixwright.measure.notes import TOKENIZER_NOTE
 from mixwright.records import (
     BehaviourChange,
     Cause,
@@ -116,6 +117,8 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
     """
     if verdict.reason in ("trial", "nothing compared", "not measured"):
         return trial_sentence or "Nothing was compared yet."
+    if verdict.gate is not None and verdict.gate.same:
+        return _say_same(verdict, 100 * verdict.gate.margin)
     name, learned = verdict.after, _name_learned(verdict)
     if verdict.outcome == "damaged":
         gain = f" It did learn {learned}." if learned else ""
@@ -126,6 +129,24 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
     if verdict.outcome == "passed":
         return f"PASSED {name}{_say_passed(verdict, learned)}{others}"
     return f"INCONCLUSIVE for {name}. {same and same + ' '}{_say_inconclusive(verdict, learned)}{others}"
+
+
+def _say_same(verdict: Verdict, margin: float) -> str:
+    """Say whether two models can be one: how many answers turned, and which difference is ruled out."""
+    total, mean = verdict.total, verdict.gate.mean if verdict.gate else None
+    turned = total.gained + total.lost if total else 0
+    counts = f"{turned:,} of {total.items:,} answers turned right or wrong" if total else "nothing was compared"
+    if verdict.outcome == "passed":
+        return f"SAME: {verdict.after} is as good as {verdict.before} within {margin:g} points; {counts}."
+    if verdict.outcome == "inconclusive":
+        ends = f" (it may be {points(mean.low)} to {points(mean.high)})" if mean is not None else ""
+        return f"INCONCLUSIVE: a difference of {margin:g} points is not ruled out{ends}; {counts}."
+    changed = [change for change in verdict.tasks if change.word in (*LOSSES, "learned", "commonest")]
+    named = f" {_name_changes(changed, verdict.unit)}." if changed else ""
+    size = (
+        f" On average {points(mean.value)} points ({points(mean.low)} to {points(mean.high)})." if mean is not None else ""
+    )
+    return f"NOT THE SAME: {verdict.after} answers unlike {verdict.before}; {counts}.{size}{named}"
 
 
 def show_word(change: TaskChange, verdict: Verdict) -> str:
@@ -289,6 +310,7 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
         tasks = join_some(form.tasks)
         reasons.append(f"{form.answers:,} of {form.items:,} answers to {tasks} now have the format of {form.owner}{cover}.")
     reasons += [note.message for note in verdict.notes if note.severity == "warning" and note.task in verdict.not_judged]
+    reasons += [note.message for note in verdict.notes if note.check == TOKENIZER_NOTE]
     reasons += _explain_causes(verdict)
     reasons += [
         f"Items whose {one.column} is {to_line(one.value, limit=40)} changed by {points(one.change)} points: "
@@ -308,6 +330,10 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
         largest = max(-former.change for former in unlikely)
         tasks = join_some([former.task for former in unlikely])
         reasons.append(f"Its earlier answers to {tasks} became far less likely (by up to {largest:.2g} nats per token).")
+    if gate is not None and gate.same and (tokens := sum(former.tokens for former in verdict.former)):
+        change = sum(former.change * former.tokens for former in verdict.former) / tokens
+        likelier = f"{format_signed(change, 'nats')} nats per token likelier"
+        reasons.append(f"The answers of {verdict.before} are {likelier} under {verdict.after}.")
     return tuple(reasons)
 
 
@@ -400,6 +426,8 @@ def say_average(verdict: Verdict) -> str:
                 f" of {gate.cells}, the others could not be judged" if gate.named else ", without improved and weak ones"
             )
         ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
+        if gate.same:
+            return f"Average of all tasks: {points(gate.mean.value)} points ({ends}). Allowed: ±{100 * gate.margin:g}."
         return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {MINUS_SIGN}{100 * gate.margin:g}."
     if verdict.total is None:
         return ""

@@ -47,7 +47,7 @@ from mixwright.estimates.protected import (
     find_unreadable_cells,
 )
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import GateOutcome, Interval, Ring, cell_key
+from mixwright.records import ChangeWord, GateOutcome, Interval, Ring, cell_key
 from mixwright.suite.family import FORMS
 from mixwright.verdict.rules.cells import CellChange, compare_cells, split_by_task
 from mixwright.verdict.rules.gate_question import GateQuestion
@@ -55,6 +55,10 @@ from mixwright.verdict.rules.gate_question import GateQuestion
 HARM_CONFIDENCE = 0.999
 """Level of the interval that stops a comparison in groups at any look, where all of it lies below the margin (Haybittle
 1971, Peto 1976): sixteen such looks at a loss as large as the margin stop in less than 1 % of cases."""
+SAME_MARGIN = 0.02
+"""Mean change in either direction that one model is not to show, a share."""
+CHANGE_WORDS: tuple[ChangeWord, ...] = ("improves", "worsens", "less dependent", "commonest")
+"""Words of a cell that one model is not to show."""
 _ORDER: tuple[GateOutcome, ...] = ("damaged", "inconclusive", "passed")
 """Outcomes, the worst first."""
 
@@ -106,6 +110,8 @@ class GateResult:
     """Whether tasks alone would have had another outcome."""
     averaged: int = 0
     """Protected cells in the mean; those that were not compared are not, nor those that rose where none was named."""
+    same: bool = False
+    """Whether a change in either direction was judged."""
 
 
 def check_protected(
@@ -323,6 +329,8 @@ def check_sides(
     sides: Sides, decoding: Decoding, question: GateQuestion, comparisons: Sequence[CellChange] | None = None
 ) -> GateResult:
     """The gate over two sides, and their cells if they are compared. Raises InputError for a name as `named_cells` does."""
+    if question.same:
+        return check_same(sides, decoding, question, comparisons)
     if question.rings:
         return check_rings(sides, decoding, question)
     named = bool(question.protect)
@@ -336,6 +344,25 @@ def check_sides(
         margin=question.margin,
         look=question.look,
         comparisons=comparisons,
+    )
+
+
+def check_same(
+    sides: Sides, decoding: Decoding, question: GateQuestion, comparisons: Sequence[CellChange] | None = None
+) -> GateResult:
+    """Judge whether two sides can be one model: the mean change over all cells, and each cell's word after Holm."""
+    margin, look = SAME_MARGIN if question.margin is None else question.margin, question.look
+    cells = [cell for cell in comparisons or compare_cells(sides, decoding) if not cell.whole]
+    change = estimate_change(*sides, outcome=decoding, weigh="cells", pseudo_quantile=Z if look is None else look.z())
+    mean, outcome = None, "inconclusive"
+    if change is not None and math.isfinite(change.estimate.error):
+        mean = change.estimate if look is None else look.with_look_interval(change.estimate)
+        is_last = look is None or look.last
+        differs = mean.low > 0 or mean.high < 0 or (is_last and any(cell.word in CHANGE_WORDS for cell in cells))
+        is_within = -margin < mean.low and mean.high < margin
+        outcome = "damaged" if differs and not (is_within and not is_last) else "passed" if is_within else "inconclusive"
+    return GateResult(
+        outcome, mean, tuple(cells), None, named_by_user=True, margin=margin, look=look, averaged=len(cells), same=True
     )
 
 

@@ -29,6 +29,8 @@ class GateQuestion:
     """Groups of tasks with a bound of their own, and their tasks; a group without any has those of no other."""
     behaviours: tuple[str, ...] = ()
     """Behaviours that must not be lost, of `mixwright.behaviours.BEHAVIOURS`."""
+    same: bool = False
+    """Whether both are to be one model: a change of the margin is to be excluded in both directions."""
 
 
 def question_file(run: RunFolder) -> Path:

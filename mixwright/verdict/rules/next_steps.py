@@ -36,6 +36,13 @@ def list_steps_after_comparison(verdict: Verdict) -> list[Step]:
     settings = verdict.manifest.settings if verdict.manifest else {}
     is_logs = LOG_SETTING in settings
     command = _find_command(verdict.manifest) or (COMPARE_LOGS_COMMAND if is_logs else COMPARE_COMMAND)
+    if verdict.gate is not None and verdict.gate.same:
+        steps = {
+            "passed": ("Check every other export in the same way", _for_later_model(command)),
+            "damaged": ("See which answers differ", command if "--full" in shlex.split(command) else f"{command} --full"),
+            "inconclusive": ("Ask more questions", with_option(command, "--max-items", "3200")),
+        }
+        return [Step(*steps[verdict.outcome])]
     if verdict.same_answers and verdict.outcome == "passed":
         return [Step("Compare two different models", _for_later_model(command))]
     return (_list_steps_for_logs if is_logs else _list_steps_for_models)(verdict, command, settings)

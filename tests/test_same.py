@@ -1,0 +1,63 @@
+"""Is it the same model: a change is excluded in both directions, by hand, on drawn answers, and by the command."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from _scores import scores
+from cli_call import Call, write
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from trainers_tiny import model, tokenizer
+
+from mixwright.verdict.rules.gate import SAME_MARGIN, check_sides
+from mixwright.verdict.rules.gate_question import GateQuestion
+
+
+def judge(before: np.ndarray, after: np.ndarray, tasks: int = 8) -> str:
+    """Outcome for answers of shape (items,) that are dealt out among tasks."""
+    sides = [[scores({(f"t{n}", None): list(side[n::tasks]) for n in range(tasks)})] for side in (before, after)]
+    return check_sides((sides[0], sides[1]), "greedy", GateQuestion(same=True)).outcome
+
+
+def test_equal_answers_pass_only_with_enough_items() -> None:
+    right = (np.arange(800) % 3 > 0).astype(float)
+    assert judge(right, right) == "passed"
+    assert judge(right[:40], right[:40]) == "inconclusive"
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_gain_is_as_little_the_same_as_a_loss(sign: int) -> None:
+    low, high = (np.arange(800) % 2).astype(float), (np.arange(800) % 2).astype(float)
+    high[:80] = 1.0
+    sides = (low, high) if sign > 0 else (high, low)
+    assert judge(*sides) == "damaged"
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.floats(-0.06, 0.06))
+def test_what_passes_has_an_interval_within_the_margin(seed: int, shift: float) -> None:
+    rng = np.random.default_rng(seed)
+    before = (rng.random(600) < 0.6).astype(float)
+    turned = rng.random(600) < abs(shift)
+    after = np.where(turned, float(shift > 0), before)
+    if judge(before, after) == "passed":
+        assert abs(after.mean() - before.mean()) < SAME_MARGIN
+
+
+def test_the_command_says_the_same_of_a_copy(call: Call) -> None:
+    rows = [{"task": f"t{n % 4}", "prompt": f"Say {n}", "answer": str(n)} for n in range(40)]
+    for name in ("first", "copy"):
+        model(0).save_pretrained(name)
+        tokenizer().save_pretrained(name)
+    asked = ("--eval", write("rows.jsonl", rows), "--grader", "exact", "--no-suite", "--max-new-tokens", "2", "--same")
+    code, out, err = call("verdict", "first", "copy", *asked, "--json")
+    assert code == 4, "random weights answer nothing right" + err
+    found = json.loads(out)
+    assert found["gate"]["same"] is True
+    assert found["former"] == [] or all(abs(one["change"]) < 1e-6 for one in found["former"])
+    code, _, err = call("verdict", "first", "copy", *asked, "--protect", "t0")
+    assert code == 1
+    assert "--same alone" in err
