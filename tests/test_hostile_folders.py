@@ -221,3 +221,12 @@ def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
         build_base(job)
     assert json.loads((base / "config.json").read_text(encoding="utf-8"))
     assert (base / "model.safetensors").read_bytes() == weights
+
+
+def test_aliases_that_stand_for_millions_of_values_are_refused(call: Call) -> None:
+    levels = "\n".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9))
+    Path("bomb.yaml").write_text(f"trial:\n  a0: &a0 [1]\n{levels}\n", encoding="utf-8")
+    code, _, err = call("run", "bomb.yaml")
+    assert (code, "bomb.yaml: expected at most 30 aliases" in err) == (1, True), err
+    Path("loop.yaml").write_text("corpus: &a {train: x, columns: *a}\n", encoding="utf-8")
+    assert call("run", "loop.yaml")[0] == 1

@@ -28,6 +28,8 @@ from mixwright.records import Measurement, Plan, from_data, to_data
 T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
+MAX_ALIASES = 30
+"""Aliases of a YAML file: each may stand for others, so that a few dozen can stand for more values than memory holds."""
 REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
 
 
@@ -275,6 +277,8 @@ def _check_kinds(paths: Iterable[Path], kinds: Collection[int]) -> None:
 
 def _compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
     """The nodes of a YAML text, and its data. Raises InputError for what PyYAML would take in silence, or never finish."""
+    if sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)) > MAX_ALIASES:
+        raise InputError(f"at most {MAX_ALIASES} aliases (*name)", "more", "Write the values out.", file=path)
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()
