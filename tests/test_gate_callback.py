@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from datasets import Dataset
 from trainers_tiny import CHEAP, grpo_config, model, parameters, rows, sft_config, tokenizer, vowels
+from transformers import TrainerCallback
 from trl import DPOConfig, DPOTrainer, GRPOTrainer, KTOConfig, KTOTrainer, SFTTrainer
 
 from mixwright import GateCallback
@@ -67,6 +70,28 @@ def test_it_stops_a_run_that_loses_what_was_known(
     kept = json.loads((tmp_path / "gate.json").read_text())
     assert [look["step"] for look in kept["looks"]] == list(range(5, trainer.state.global_step + 1, 5))
     assert kept["looks"][-1]["tasks"]["letters"] == pytest.approx(gate.looks[-1]["change"])
+
+
+def test_trackers_get_the_looks_and_an_alert_of_a_loss(
+    knows_letters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alerts: list[str] = []
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(alert=lambda title, text: alerts.append(text)))
+
+    class Tracker(TrainerCallback):
+        seen: list[dict[str, Any]] = []  # noqa: RUF012
+
+        def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
+            self.seen.append(dict(logs))
+
+    gate = GateCallback(CORPUS, every=5, max_new_tokens=3)
+    trainer = trainer_of(tmp_path, knows_letters, sums(), [Tracker()], max_steps=100, learning_rate=1e-2)
+    trainer.args.report_to = ["wandb"]
+    gate.add_to(trainer)
+    trainer.train()
+    assert [line["gate/change"] for line in Tracker.seen if "gate/change" in line] == [look["change"] for look in gate.looks]
+    (alert,) = alerts
+    assert alert.startswith("Gate: success fell by ")
 
 
 def test_it_only_tells_where_it_may_not_stop(knows_letters: Any, tmp_path: Path) -> None:

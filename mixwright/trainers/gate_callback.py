@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -22,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list
-from transformers import TrainerCallback
+from transformers import Trainer, TrainerCallback
 
 from mixwright.behaviours import BEHAVIOURS, LEAST_CHANGE, read_behaviours
 from mixwright.config import CorpusConfig, MeasureConfig
@@ -117,6 +118,12 @@ class GateCallback(TrainerCallback):
         self._repeated_looks: list[RepeatedLooks] = []
         """Of the scores, and of each protected behaviour."""
         self._best_step: int | None = None
+        self._trainer: Any = None
+
+    def add_to(self, trainer: Any) -> None:
+        """Add this callback to a trainer whose trackers (`report_to`) get its looks, too, and of a loss an alert if they can."""
+        trainer.add_callback(self)
+        self._trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Answer all items, or read what they were before a resumed run; say what a look costs."""
@@ -159,7 +166,14 @@ class GateCallback(TrainerCallback):
             self._write(Path(args.output_dir) / FILE_NAME)
             line = self.looks[-1]
             shown = {f"gate/{name}": line[name] for name in ("change", "lower")}
-            state.log_history.append({**shown, "step": state.global_step})
+            if self._trainer is None:
+                state.log_history.append({**shown, "step": state.global_step})
+            else:  # past a trainer's own `log`, which would write its averages of the steps so far, and forget them
+                Trainer.log(self._trainer, shown)
+            if outcome == "lost" and self._trainer is not None:
+                _alert(
+                    args.report_to, f"Gate: success fell by {-100 * line['change']:.1f} points at step {state.global_step}"
+                )
             _log.warning(
                 "gate: step %d: %s; %+.1f points over %d items, lower end of the interval %+.1f%s",
                 *(state.global_step, outcome, 100 * line["change"], len(self.items), 100 * line["lower"]),
@@ -263,6 +277,14 @@ class GateCallback(TrainerCallback):
         if ids != [item.id for item in self.items] or behaviours != list(self.behaviours):
             raise InputError("the items and behaviours of the resumed run", "others", remedy, file=file)
         return before, shown, looks, room
+
+
+def _alert(trackers: Sequence[str], text: str) -> None:
+    """Send an alert to the trackers of a run that take alerts; none is imported that the trainer did not."""
+    for name in trackers:
+        alert = getattr(sys.modules.get(name), "alert", None)
+        if callable(alert):
+            alert(title="Mixwright gate", text=text)
 
 
 def _choose_items(corpus: Corpus, protect: Sequence[str], count: int) -> list[Example]:
