@@ -121,7 +121,7 @@ class GateCallback(TrainerCallback):
         self._trainer: Any = None
 
     def add_to(self, trainer: Any) -> None:
-        """Add this callback to a trainer whose trackers (`report_to`) get its looks, too, and of a loss an alert if they can."""
+        """Add this callback to a trainer; its trackers (`report_to`) get the looks, too, and an alert of a loss."""
         trainer.add_callback(self)
         self._trainer = trainer
 
