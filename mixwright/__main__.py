@@ -7,11 +7,10 @@ Nothing heavy is imported before a command needs it.
 
 from __future__ import annotations
 
-if __name__ == "__main__":  # before the imports below, whose interrupt would leave a traceback
-    from mixwright.start import start
+import signal
 
-    start()
-    raise SystemExit
+if __name__ == "__main__":  # as in `start.py`: an interrupt of the imports below leaves no traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import os
 import sys
@@ -99,3 +98,8 @@ def _exit_with_error(error: InputError) -> NoReturn:
 
 def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    main()
