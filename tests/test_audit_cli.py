@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_call import Call, sums, write
@@ -76,3 +77,13 @@ def test_complaints_and_the_page_stay_short(tmp_path: Path) -> None:
     table = observation_table("Audit", seen)
     assert len(table.rows) == 200
     assert f"{len(seen) - 200} more" in table.caption
+
+
+def test_an_interrupt_says_how_to_go_on(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mixwright.verbs.audit.read_corpus", interrupted)
+    code, out, err = call("audit", write("rows.jsonl", [{"prompt": "a", "answer": "b"}]))
+    assert (code, out.strip()) == (130, "")
+    assert err.endswith("interrupted: the same command goes on with what it has kept\n")
