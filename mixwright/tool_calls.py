@@ -2,7 +2,7 @@
 
 Messages hold them as OpenAI and TRL do: `tool_calls` of the assistant, their arguments as an object. The first message of a
 prompt holds the row's `tools`, so that they reach the chat template with it. As text, calls are JSON between `<tool_call>`
-tags. Left out on purpose: forms whose marks are special tokens, which the tokenizer's own `response_template` reads.
+tags. Forms whose marks are special tokens are read by the tokenizer's own `response_template` first, where it has one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_name")
 """Keys under which a tool call in JSON has the tool's name."""
-ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
+ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs", "action_input", "tool_input")
 """Keys under which it has its arguments, where they do not stand beside the name."""
 MAX_CHARACTERS, MAX_CALLS = 20_000, 100
 """Characters of an answer that are read, and calls of one."""
@@ -29,10 +29,16 @@ TOOLS_HEADING = (
     '<tool_call>\n{{"name": <name>, "arguments": <object>}}\n</tool_call>'
 )
 """Tools as a part of the system message, in the form that Hermes and Qwen use."""
-_MARK = re.compile(r"<(?:tool_call|function_?call)>|\[TOOL_CALLS\]|<\|python_tag\|>|<function=(?P<name>[\w.-]{1,80})>")
+_MARK = re.compile(
+    r"(?:<tool_call>|\[TOOL_CALLS\]|<\uff5ctool▁call▁begin\uff5c>(?:function<\uff5ctool▁sep\uff5c>)?|\bAction:)"
+    r"\s*(?P<tool>[\w.-]{1,80})\s*(?:\[ARGS\]|<\uff5ctool▁sep\uff5c>|Action Input:|```json)?\s*(?=\{)"
+    r"|<(?:tool_call|function_?call)>|\[TOOL_CALLS\]|<\|python_tag\|>|<function=(?P<name>[\w.-]{1,80})>"
+)
+_END_MARK = re.compile(r"</\w|<\||```")
 _PARAMETER = re.compile(r"<parameter=([\w.-]{1,80})>\n?(.*?)\n?</parameter>", re.DOTALL)
 _FENCED = re.compile(r"```\w*\s(.*)```|<\|tool_call_start\|>(.*)<\|tool_call_end\|>", re.DOTALL)
-_DECODER = json.JSONDecoder()
+_PARTS = re.compile(r"```\w*\n?|\n\s*\n")
+_DECODER = json.JSONDecoder(strict=False)
 
 
 class Call(NamedTuple):
@@ -88,8 +94,10 @@ def calls_of(value: Any, *, is_marked: bool) -> Iterator[Call]:
         yield Call(name, {key: one for key, one in inner.items() if key not in (*TOOL_NAME_KEYS, *ARGUMENT_KEYS)})
 
 
-def find_calls(text: str) -> list[Call]:
-    """Return the calls of an answer: JSON behind a mark, or an answer that is nothing but JSON or `[f(x=1)]`.
+def find_calls(text: str, tools: Any = ()) -> list[Call]:
+    r"""Return the calls of an answer: JSON behind a mark, or an answer that is nothing but JSON or `[f(x=1)]`.
+
+    With the row's tools, a paragraph or block of an answer that is nothing but calls of them counts too, also as `f(x=1)`.
 
     Examples:
         >>> find_calls('I look. <tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>')
@@ -98,6 +106,8 @@ def find_calls(text: str) -> list[Call]:
         True
         >>> find_calls("I found 3."), find_calls('{"name": "Ann", "age": 3}')
         ([], [])
+        >>> find_calls("I look it up.\n\nfind(a=1)", [{"name": "find"}])
+        [Call(name='find', arguments={'a': 1})]
     """
     text, at, found = text[:MAX_CHARACTERS].strip(), 0, list[Call]()
     for match in _MARK.finditer(text):
@@ -110,6 +120,10 @@ def find_calls(text: str) -> list[Call]:
             pairs = {name: _read_parameter(value) for name, value in _PARAMETER.findall(body)}
             found.append(Call(match["name"], pairs or (decode(body) if body.strip() else {})))
             continue
+        if match["tool"]:
+            value, at = decode_at(text, at)
+            found.append(Call(match["tool"], value) if value is not None else Call("", text[at : at + 80]))
+            continue
         calls, at = _read_run(text, at, is_marked=True)
         if not calls and not _MARK.match(text, _skip(text, at)):
             calls = [Call("", text[at : at + 80])]
@@ -119,7 +133,14 @@ def find_calls(text: str) -> list[Call]:
     fenced = _FENCED.fullmatch(text)
     body = ((fenced[1] or fenced[2] or "") if fenced else text).strip()
     calls, end = _read_run(body, 0, is_marked=False)
-    return calls if end == len(body) else []
+    if calls and end == len(body):
+        return calls
+    names = {tool["function"]["name"] for tool in read_tools(list(tools))}
+    for part in map(str.strip, _PARTS.split(text) if names else ()):
+        calls, end = _read_run(part, 0, is_marked=True)
+        if end == len(part) and all(call.name in names for call in calls):
+            found += calls
+    return found
 
 
 def _skip(text: str, at: int, extra: str = "") -> int:
@@ -136,24 +157,44 @@ def _read_run(text: str, at: int, *, is_marked: bool) -> tuple[list[Call], int]:
             break
         found, at = found + calls, value[1]
         begin = _skip(text, at, ";")
-    if not found and text[begin : begin + 1] == "[":
-        end = text.rfind("]") + 1
-        found = _read_python(text[begin:end])
-        at = end if found else at
+    if not found and (is_marked or text[begin : begin + 1] in ("[", "{")):
+        mark = _END_MARK.search(text, begin)
+        for end in (len(text), mark.start() if mark else len(text)):
+            if found := _read_python(text[begin:end], is_marked=is_marked):
+                at = end
+                break
     return found, len(text) if not text[at:].strip(" \n;") else at
 
 
-def _read_python(text: str) -> list[Call]:
-    """Return the calls of `[f(x=1), g()]`, whose values are literals; none where it is anything else. Nothing is run."""
+def _read_python(text: str, *, is_marked: bool) -> list[Call]:
+    """Return the calls of `[f(x=1), g()]`, `f(x=1); g()` or of dicts; none where it is anything else. Nothing is run."""
     try:
-        listed = ast.parse(text, mode="eval").body
-        calls = [one for one in getattr(listed, "elts", ()) if isinstance(one, ast.Call) and not one.args]
-        if not isinstance(listed, ast.List) or len(calls) < len(listed.elts):
-            return []
-        pairs = [{word.arg: ast.literal_eval(word.value) for word in call.keywords} for call in calls]
-        return [Call(ast.unparse(call.func), arguments) for call, arguments in zip(calls, pairs, strict=True)]
+        values = [getattr(one, "value", one) for one in _Constants().visit(ast.parse(text.strip())).body]
+        parts = [part for value in values for part in getattr(value, "elts", (value,))]
+        return [call for part in parts for call in _calls_of_node(part, is_marked=is_marked)]
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return []
+
+
+def _calls_of_node(node: ast.AST, *, is_marked: bool) -> list[Call]:
+    """Return the calls that one expression is; ValueError where it is something else."""
+    if isinstance(node, ast.Call) and len(node.args) == 1 and ast.unparse(node.func) == "print":
+        node = node.args[0]
+    if isinstance(node, ast.Call) and not node.args:
+        arguments = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
+        return [Call(ast.unparse(node.func).removesuffix(".call"), arguments)]
+    found = list(calls_of(ast.literal_eval(node), is_marked=is_marked)) if isinstance(node, ast.Dict) else []
+    if not found:
+        raise ValueError("no call")
+    return found
+
+
+class _Constants(ast.NodeTransformer):
+    """Reads the names of JSON's constants as Python's."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        constants = {"true": True, "false": False, "null": None}
+        return ast.Constant(constants[node.id]) if node.id in constants else node
 
 
 def _read_parameter(text: str) -> Any:

@@ -56,12 +56,35 @@ RIGHT = {"guests": 2, "time": "8"}
         '<function=f>{"a": 1, "b": "x"}</function>',
         "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\nx\n</parameter>\n</function>\n</tool_call>",
         '<functioncall> {"name": "f", "arguments": "{\\"a\\": 1, \\"b\\": \\"x\\"}"}',
+        '<tool_call>\nf\n{"a": 1, "b": "x"}\n</tool_call>',
+        '[TOOL_CALLS]f[ARGS]{"a": 1, "b": "x"}',
+        '<\uff5ctool▁call▁begin\uff5c>function<\uff5ctool▁sep\uff5c>f\n```json\n{"a": 1, "b": "x"}\n```',
+        'Thought: I look.\nAction: f\nAction Input: {"a": 1, "b": "x"}',
+        "<|python_tag|>f.call(a=1, b='x')",
+        "<tool_call>{'name': 'f', 'arguments': {'a': 1, 'b': 'x'}}</tool_call>",
     ],
 )
 def test_one_call_in_the_forms_that_models_write(text: str) -> None:
     gold = Example("1", "t", "?", answer=write_calls([Call("f", {"a": 1, "b": "x"})]))
     assert load_grader("tool_call").grade(gold, text) == 1.0
     assert find_calls(text) == [Call("f", {"a": 1, "b": "x"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("book(guests=2)", 1),
+        ("I book it.\n\nbook(guests=2)\n\nDone.", 1),
+        ("```tool_code\nprint(book(guests=2, open=true))\n```", 1),
+        ('```json\n{"name": "book"}\n```\nand\n```json\n{"name": "book", "arguments": {}}\n```', 2),
+        ("cancel(guests=2)", 0),
+        ("You would write book(guests=2) here.", 0),
+        ('{"name": "Ann"}', 0),
+    ],
+)
+def test_paragraphs_that_are_calls_of_the_rows_tools(text: str, count: int) -> None:
+    assert len(find_calls(text, TOOLS)) == count
+    assert not find_calls("I book it.\n\nbook(guests=2)")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +117,8 @@ def test_over_calling_is_a_part_of_its_own() -> None:
         {NONE_IS_RIGHT: True},
         {NONE_IS_RIGHT: False},
     ]
+    corpus = Corpus.from_examples([none_right], {"t": "tool_call"})
+    assert corpus.parts(none_right, f"<think>{call}?</think>Sorry.") == {NONE_IS_RIGHT: True}
     words = Example("3", "t", "?", answer="No.")
     assert [grader.grade(words, text) for text in ("No.", "Sorry.")] == [1.0, 0.0], "without tools a text is a text"
     wanted = Example("2", "t", "?", answer=write_calls([Call("f", {"a": 2})]))

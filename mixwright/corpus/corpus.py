@@ -164,6 +164,11 @@ class Corpus:
             error.add_note(f"Grader {self.tasks[example.task].grader}, item {example.id!r} ({one_line(example.source)}).")
             raise
 
+    def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
+        """Return what the grader of the example's task finds in an answer, thoughts as little as its score does."""
+        grader = self.grader(example.task)
+        return grader.parts(example, completion if grader.reads_thoughts else drop_thoughts(completion))
+
     def cells(self) -> tuple[Cell, ...]:
         """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level."""
         if self._cells is None:

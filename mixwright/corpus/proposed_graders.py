@@ -150,13 +150,13 @@ def _propose_for_words(answers: Sequence[str]) -> ProposedGrader:
 def _calls_tools(row: Example, text: str) -> bool:
     """Find whether an answer calls tools: as a structure, or as text in a row that has tools."""
     turns = row.target if isinstance(row.target, tuple) else ()
-    return any(turn.get("tool_calls") for turn in turns) or (bool(row.tools) and bool(find_calls(text)))
+    return any(turn.get("tool_calls") for turn in turns) or (bool(row.tools) and bool(find_calls(text, row.tools)))
 
 
 def _declines_tools(row: Example, text: str) -> bool:
     """Find whether an answer to a request with tools calls none."""
     is_asked = isinstance(row.prompt, tuple) and row.prompt[-1]["role"] == "user"
-    return is_asked and bool(row.tools) and not find_calls(text)
+    return is_asked and bool(row.tools) and not find_calls(text, row.tools)
 
 
 def _is_sentence(text: str) -> bool:

@@ -31,7 +31,7 @@ class ToolCall(Grader):
 
         A gold answer without a call in a row without tools is compared as text.
         """
-        gold, given = find_calls(example.answer or ""), find_calls(completion)
+        gold, given = find_calls(example.answer or ""), find_calls(completion, example.tools or ())
         if gold:
             return float(_canonical(given) == _canonical(gold))
         is_right = not given if example.tools else completion.strip() == (example.answer or "").strip()
@@ -39,7 +39,7 @@ class ToolCall(Grader):
 
     def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
         """Whether it calls, the right functions, with the right arguments; or that it calls none where none is right."""
-        gold, given = find_calls(example.answer or ""), find_calls(completion)
+        gold, given = find_calls(example.answer or ""), find_calls(completion, example.tools or ())
         if not gold:
             return {NONE_IS_RIGHT: not given} if example.tools else {}
         same_functions = Counter(call.name for call in given) == Counter(call.name for call in gold)

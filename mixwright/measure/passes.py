@@ -158,7 +158,7 @@ class Passes:
         rows = []
         for item in self.items:
             written = self.rollouts[item.id]
-            parts = list(self.corpus.grader(item.task).parts(item, written.greedy.text).items())
+            parts = list(self.corpus.parts(item, written.greedy.text).items())
             rows.append(answer_row(item, written.greedy, item.answer, written.greedy_score, parts=parts))
             for number, (completion, score) in enumerate(zip(written.samples, written.scores, strict=True)):
                 rows.append(answer_row(item, completion, item.answer, score, decoding="sampled", sample=number))
