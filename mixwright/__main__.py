@@ -12,7 +12,6 @@ import signal
 if __name__ == "__main__":  # as in `start.py`: an interrupt of the imports below leaves no traceback
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -72,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # the parser leaves with 2 when an argument is wrong; here 2 means a bug
         sys.exit(EXIT_BAD_INPUT if exit_error.code == 2 else exit_error.code)
     except BrokenPipeError:  # whoever read our output has seen enough
-        _discard_output()
+        output.discard_output()
         sys.exit(EXIT_BAD_INPUT)
     except OSError as error:
         _exit_with_error(system_error(error))
@@ -92,12 +91,8 @@ def _exit_with_error(error: InputError) -> NoReturn:
     try:
         sys.stdout.flush()
     except OSError:  # what a full disk did not take would fail once more while Python leaves, with another exit code
-        _discard_output()
+        output.discard_output()
     sys.exit(error.exit_code)
-
-
-def _discard_output() -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

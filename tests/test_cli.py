@@ -281,6 +281,10 @@ def test_a_verdict_passes_closes_or_is_inconclusive(call: Call, tmp_path: Path) 
     assert call("verdict", "--no-suite", "run", "--protect", "products@1")[0] == 3
     assert call("verdict", "--no-suite", "run", "--protect", "chain_sum@1")[0] == 4
     assert call("verdict", "--no-suite", "run", "--protect", "chain_sum@1", "--cannot-tell", "warn")[0] == 0
+    code, _, err = call("verdict", "--no-suite", "run")
+    assert code == 4, "asked again without options, the gate is asked what it was asked"
+    assert "gate.json" in err
+    Path("run/gate.json").unlink()
     code, out, _ = call("verdict", "--no-suite", "run", "--gate")
     assert code == 3, "nobody named what matters, and a cell is shown to be damaged"
     assert "products level 1" in out
@@ -295,6 +299,8 @@ def test_a_verdict_passes_closes_or_is_inconclusive(call: Call, tmp_path: Path) 
     assert call("verdict", "--no-suite", "good", "--markdown", "note.md", "--junit", "junit.xml")[0] == 0
     assert Path("note.md").is_file()
     assert Path("junit.xml").is_file()
+    for options in (("--markdown", ""), ("--junit", "good/gate.json"), ("--markdown", "good/verdict.html")):
+        assert call("verdict", "--no-suite", "good", *options)[0] == 1, options
     assert call("verdict", "--no-suite", "good", "--each")[0] == 0
 
 

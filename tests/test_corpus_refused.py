@@ -103,3 +103,17 @@ def test_names_are_told_as_they_were_given() -> None:
     for kind, name, article in (("arms", "nope", "an arm"), ("gates", "nope", "a gate")):
         with pytest.raises(InputError, match=f"the name of {article} "):
             catalog.find_entry(kind, name)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+def test_brackets_that_are_nested_too_deeply_are_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text('{"prompt": "a", "completion": "b", "x": ' + "[" * 100_000 + "]" * 100_000 + "}")
+    with pytest.raises(InputError, match="nested too deeply"):
+        read_corpus(str(tmp_path / name))
+
+
+def test_a_file_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"prompt": "a", "completion": "b"}\n')
+    sources = f"{tmp_path / 'rows.jsonl'}\n{tmp_path / '.' / 'rows.jsonl'}"
+    with pytest.raises(InputError, match="each file once"):
+        read_corpus(CorpusConfig(sources, eval_share=0.0))

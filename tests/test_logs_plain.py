@@ -341,3 +341,13 @@ def test_temperature_and_options_are_read(tmp_path: Path) -> None:
         "c": (None, {}),
     }
     assert [answer.options for answer in log.answers if answer.task == "a"] == [("x", "y")] * 3
+
+
+def test_a_reader_that_leaves_early_does_not_change_the_exit_code() -> None:
+    before = write_lines("before.jsonl", plain_rows([True] * MANY))
+    after = write_lines("after.jsonl", plain_rows([False] * MANY))
+    program = [sys.executable, "-m", "mixwright", "verdict", before, after]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.wait() == 3

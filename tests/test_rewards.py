@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,8 @@ def test_the_function_that_pays_is_named_and_weights_count() -> None:
     assert first.message.endswith("mostly by planted_rewards:form_only")
     light = audit("tag", "form_only", weights=(1.0, 0.1))
     assert "overpaid" not in {one.check for one in light.observations}
+    with pytest.raises(InputError, match="finite numbers for --weight, got nan"):
+        audit("tag", "form_only", weights=(math.nan, 1.0))
     with pytest.raises(InputError, match="2 weights, one per function, got 1"):
         audit("tag", "form_only", weights=(1.0,))
 

@@ -61,3 +61,26 @@ def test_the_command_says_the_same_of_a_copy(call: Call) -> None:
     code, _, err = call("verdict", "first", "copy", *asked, "--protect", "t0")
     assert code == 1
     assert "--same alone" in err
+
+
+def test_a_shown_change_within_the_margin_is_the_same() -> None:
+    before = (np.arange(6000) % 2).astype(float)
+    after = before.copy()
+    after[:120] = 1.0  # +1 point, which so many items show
+    assert judge(before, after, tasks=1) == "passed"
+    after[:480] = 1.0  # +4 points
+    assert judge(before, after, tasks=1) == "damaged"
+
+
+def test_what_was_not_compared_is_not_the_same(call: Call) -> None:
+    rows = [{"task": f"t{n % 2}", "id": n, "score": n % 3 > 0} for n in range(4000)]
+    before = write("before.jsonl", rows)
+    assert call("verdict", before, write("after.jsonl", rows), "--same")[0] == 0
+    for left in (rows[::2], [row for row in rows if row["id"] % 5]):
+        code, out, _ = call("verdict", before, write("after.jsonl", left), "--same", "--folder", f"runs/{len(left)}")
+        assert code == 4, out
+        assert "It is unknown what happened to" in out
+    none = write("none.jsonl", [row | {"score": 0} for row in rows])
+    code, out, _ = call("verdict", none, write("none_after.jsonl", [row | {"score": 0} for row in rows]), "--same")
+    assert code == 4
+    assert "No answer was right" in out

@@ -262,3 +262,9 @@ def test_rows_for_trl_keep_each_calls_own_arguments() -> None:
     assert "tools" not in made
     assert made["prompt"][0]["role"] == "system"
     assert find_calls(made["completion"][0]["content"]) == [Call("book", {"a": 1})]
+
+
+@pytest.mark.parametrize("inner", [{"anyOf": 7}, {"allOf": "x"}, {"type": "array", "prefixItems": 5}])
+def test_a_schema_with_something_else_in_the_place_of_a_list_finds_nothing(inner: dict[str, Any]) -> None:
+    tools = read_tools([{"name": "f", "parameters": {"type": "object", "properties": {"a": inner}}}])
+    assert find_faults("f", {"a": [1]}, tools) == []

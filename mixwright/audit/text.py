@@ -68,6 +68,8 @@ _PROGRAM = re.compile(
     re.DOTALL,
 )
 _BARE_NUMBER = re.compile(r"[\s$*]*[-+]?[\d,]*\.?\d+[\s$*.]*")
+MAX_NUMBER_CHARACTERS = 200
+"""Longest text that is read as a number alone."""
 _OPTION = re.compile(r"(?m)^[ \t]*\(?[A-J](?=[).:][ \t])|(?<=\s)\([A-J](?=\)[ \t])")
 """The letter of an option: at the beginning of a line, or in brackets."""
 _CODE_SIGN = re.compile(r"[`(\[=+*/^<>%]")
@@ -189,7 +191,7 @@ def read_stated_answer(text: str) -> str:
 
 def _has_mark(text: str) -> bool:
     """Whether an answer says which part of it is the final one, or is a number; `#` begins comments of programs."""
-    if _BARE_NUMBER.fullmatch(text):
+    if len(text) <= MAX_NUMBER_CHARACTERS and _BARE_NUMBER.fullmatch(text):
         return True
     return bool(_MARKED.search(text)) and ("####" in text or "\\boxed" in text or not _is_program(text))
 

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -349,6 +350,9 @@ def read_source(
 
         yield from generate(source, split, config.eval_share, notes)
         return
+    names = [os.path.normpath(name) for name in sources_of(source)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError("each file once", f"{twice[0]} twice", "Leave one out.")
     reader, before = RowReader(config, split), len(notes)
     try:
         for row, location in read_rows(source, split, relative_to=relative_to, notes=notes):

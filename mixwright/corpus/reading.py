@@ -30,7 +30,17 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
+class _Decoder(json.JSONDecoder):
+    """Decoder of JSON that raises ValueError for any text that it cannot read."""
+
+    def decode(self, s: str, *arguments: Any) -> Any:
+        try:
+            return super().decode(s, *arguments)
+        except RecursionError:
+            raise ValueError("brackets that are nested too deeply") from None
+
+
+DECODER = _Decoder(object_pairs_hook=_without_repeated_keys)
 PARQUET_BATCH_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
 LINES_OR_LIST = (".jsonl", ".ndjson", ".json")
@@ -304,7 +314,7 @@ def read_cells(path: Path) -> Rows:
 def messages_in(value: Any) -> Any:
     """The messages that a text holds as JSON; any other value as it is."""
     if isinstance(value, str) and value.lstrip()[:1] == "[":
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, RecursionError):
             messages = json.loads(value)
             if messages and all(isinstance(one, dict) and {"role", "from"} & one.keys() for one in messages):
                 return messages

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,6 +42,8 @@ def run_reward_audit(
     Raises:
         InputError: the rows or the functions cannot be used.
     """
+    if not all(map(math.isfinite, weights)):
+        raise InputError("finite numbers for --weight", ", ".join(map(str, weights)), "Write for example --weight 0.5.")
     if weights and len(weights) != len(names):
         raise InputError(
             f"{len(names)} weights, one per function",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from mixwright.run.folder import check_own_folder
+from mixwright.run.folder import check_own_folder, write_text
 from mixwright.verbs import output
 
 EXAMPLE = Path(__file__).parent.parent / "example"
@@ -31,7 +30,10 @@ def init(folder: Annotated[Path, typer.Argument()] = Path("example")) -> list[Pa
     """
     check_own_folder(folder, option="folder")
     folder.mkdir(parents=True, exist_ok=True)
-    return [Path(shutil.copy(source, folder / source.name)) for source in sorted(EXAMPLE.iterdir())]
+    files = {folder / source.name: source.read_text(encoding="utf-8") for source in sorted(EXAMPLE.iterdir())}
+    for path, text in files.items():
+        write_text(path, text)
+    return list(files)
 
 
 def show(found: Sequence[Path], *, folder: Path) -> None:

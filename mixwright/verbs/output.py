@@ -50,9 +50,17 @@ def remember_arguments(arguments: Sequence[str]) -> None:
 
 
 def out(text: str) -> None:
-    """Write a result to stdout."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()  # a full disk is noticed here, not while the program exits
+    """Write a result to stdout. A reader that has seen enough, such as `head`, does not change the exit code."""
+    try:
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()  # a full disk is noticed here, not while the program exits
+    except BrokenPipeError:
+        discard_output()
+
+
+def discard_output() -> None:
+    """Send what is still written to stdout nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:
@@ -99,7 +107,9 @@ def console() -> Console:
     from rich.console import Console
 
     terminal = Console(highlight=False)
-    return terminal if terminal.is_terminal else Console(highlight=False, width=160)
+    made = terminal if terminal.is_terminal else Console(highlight=False, width=160)
+    made.on_broken_pipe = discard_output  # as `out` does; rich would end the program with 1
+    return made
 
 
 def out_yaml(record: Any) -> None:

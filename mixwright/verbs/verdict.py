@@ -29,7 +29,7 @@ from mixwright.verbs.options import MEASURING, Json, Measuring, is_server
 from mixwright.verbs.serving import logs_of_sides
 from mixwright.verdict.exported import to_junit, to_markdown
 from mixwright.verdict.rules.evidence import Evidence
-from mixwright.verdict.rules.gate_question import read_question, write_question
+from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
 from mixwright.verdict.rules.gate_run import check_names
 from mixwright.verdict.stage import write_verdict
 
@@ -73,12 +73,13 @@ def verdict(
     measuring = measuring if isinstance(measuring, Measuring) else Measuring(str(measuring))
     if first is None:
         raise InputError("BEFORE and AFTER, or a run folder", "nothing", "To see a report: mixwright verdict --example")
-    check_exports(markdown, junit, (first, second, *(measuring.held_out or "").splitlines()))
+    inputs = (first, second, *(measuring.held_out or "").splitlines())
+    check_exports(markdown, junit, inputs, run)
     if second:
         found = _compare(first, second, measuring, run, gating)
     else:
         _check_run(first, measuring, gating)
-        found = _conclude(run, None, gating)
+        found = _conclude(run, None, gating, is_run=True)
     if markdown is not None:
         write_text(markdown, to_markdown(found))
     if junit is not None:
@@ -173,23 +174,32 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _conclude(run: RunFolder, look: Look | None, gating: Gating) -> Verdict:
+def _conclude(run: RunFolder, look: Look | None, gating: Gating, *, is_run: bool = False) -> Verdict:
     """Note what the gate is asked, and write the reports.
 
-    A folder that was measured in interim analyses is asked as the last of them was, whenever it is asked again.
+    A run folder is asked again what it was asked, unless options ask something else; one that was measured in interim
+    analyses as the last of them was.
     """
-    earlier_question = read_question(run) if look is None else None
-    question = replace(gating.question, look=earlier_question.look if earlier_question is not None else look)
+    earlier = read_question(run) if look is None else None
+    question = replace(gating.question, look=earlier.look if earlier is not None else look)
+    if is_run and earlier is not None and gating.question == GateQuestion() != replace(earlier, look=None):
+        question = earlier
+        output.say(f"the gate is asked what it was asked before; to ask about every task, delete {question_file(run)}")
     check_names(Evidence(run), question)  # first: a name that is not there is refused before anything is written
     if run.path.is_dir():
         write_question(run, question)
     return write_verdict(run, gated=gating.gate, inconclusive=gating.cannot_tell)
 
 
-def check_exports(markdown: Path | None, junit: Path | None, inputs: Iterable[str | Path | None]) -> None:
-    """Raise InputError where an export would replace an input, or the other export."""
+def check_exports(markdown: Path | None, junit: Path | None, inputs: Iterable[str | Path | None], run: RunFolder) -> None:
+    """Raise InputError where an export has no name, or would replace an input, a file of the run or the other export."""
     taken = {Path(name).resolve() for name in inputs if name}
     for option, path in (("--markdown", markdown), ("--junit", junit)):
-        if path is not None and path.resolve() in taken:
+        if path is None:
+            continue
+        if not path.name:
+            raise InputError(f"a file for {option}", f"{str(path)!r}", "Name a file, or leave the option out.")
+        is_of_run = path.resolve().parent == run.path.resolve() and path.suffix in (".html", ".json", ".jsonl", ".parquet")
+        if path.resolve() in taken or is_of_run:
             raise InputError(f"another file for {option}", "an input or another output", "Rename it.", file=path)
-        taken |= {path.resolve()} if path is not None else set()
+        taken.add(path.resolve())

@@ -224,8 +224,13 @@ def decide(
     if not protected.isdisjoint(verdict.lost_answers):
         return "answers were lost", "damaged"
     if gate is not None and gate.same:
-        reasons: Mapping[GateOutcome, Reason] = {"passed": "the same", "damaged": "not the same"}
-        return reasons.get(gate.outcome, "too few items"), gate.outcome
+        if gate.outcome == "damaged":
+            return "not the same", "damaged"
+        if set(verdict.not_judged.values()) - {NEVER_RIGHT}:
+            return "a task was not judged", "inconclusive"
+        if not find_any_right([sides], verdict.decoding)[0]:
+            return "nothing right", "inconclusive"
+        return ("the same" if gate.outcome == "passed" else "too few items"), gate.outcome
     reason, outcome = _decide_by_tasks(verdict, gate, cells, sides)
     if gate is not None and gate.decided_by_behaviours:
         return "a behaviour changed", "damaged" if gate.outcome == "damaged" else outcome

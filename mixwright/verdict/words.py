@@ -139,6 +139,8 @@ def _say_same(verdict: Verdict, margin: float) -> str:
     if verdict.outcome == "passed":
         return f"SAME: {verdict.after} is as good as {verdict.before} within {margin:g} points; {counts}."
     if verdict.outcome == "inconclusive":
+        if verdict.reason != "too few items":
+            return f"INCONCLUSIVE for {verdict.after}. {_say_inconclusive(verdict, '')}"
         ends = f" (it may be {points(mean.low)} to {points(mean.high)})" if mean is not None else ""
         return f"INCONCLUSIVE: a difference of {margin:g} points is not ruled out{ends}; {counts}."
     changed = [change for change in verdict.tasks if change.word in (*LOSSES, "learned", "commonest")]

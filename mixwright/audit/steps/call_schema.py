@@ -84,10 +84,10 @@ def _check(
         for part in name.removeprefix("#/").split("/"):
             found = found.get(part) if isinstance(found, Mapping) else None
         yield from _check(value, found, where, root, depth + 1, is_call=is_call)
-    for part in schema.get("allOf") or ():
+    for part in _list_under(schema, "allOf"):
         yield from _check(value, part, where, root, depth + 1)
     for key in ("anyOf", "oneOf"):
-        found = [list(_check(value, part, where, root, depth + 1, is_call=is_call)) for part in schema.get(key) or ()]
+        found = [list(_check(value, part, where, root, depth + 1, is_call=is_call)) for part in _list_under(schema, key)]
         if found and all(found):
             yield min(found, key=len)[0]
     if value is None and schema.get("nullable"):
@@ -105,10 +105,15 @@ def _check(
     if isinstance(value, Mapping):
         yield from _check_object(value, schema, where, root, depth, is_call=is_call)
     elif isinstance(value, list):
-        prefix = schema.get("prefixItems") or ()
+        prefix = _list_under(schema, "prefixItems")
         for place, one in enumerate(value):
             inner = prefix[place] if place < len(prefix) else schema.get("items")
             yield from _check(one, inner, f"{where}[{place}]", root, depth + 1)
+
+
+def _list_under(schema: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list under a key; an empty one where a faulty schema has something else there."""
+    return found if isinstance(found := schema.get(key), list) else []
 
 
 def _check_object(

@@ -147,7 +147,7 @@ def find_tasks_not_learned(
     for cell in judged:  # the whole task comes last
         items = cell.change.items if cell.change is not None else Items()
         after = mean_outcome(sides[1], items, outcome)
-        if cell.above_chance or (after > 0 and chance_level(sides[1], items) is None):
+        if cell.word == "worsens" or cell.above_chance or (after > 0 and chance_level(sides[1], items) is None):
             known.add(cell.task)
         right_by_task[cell.task] = f"{cell.task} ({after * len(items):.3g} of {len(items)} right after)"
     return tuple(text for task, text in right_by_task.items() if task not in known)

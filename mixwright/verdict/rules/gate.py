@@ -357,13 +357,19 @@ def check_same(
     mean, outcome = None, "inconclusive"
     if change is not None and math.isfinite(change.estimate.error):
         mean = change.estimate if look is None else look.with_look_interval(change.estimate)
-        is_last = look is None or look.last
-        differs = mean.low > 0 or mean.high < 0 or (is_last and any(cell.word in CHANGE_WORDS for cell in cells))
         is_within = -margin < mean.low and mean.high < margin
-        outcome = "damaged" if differs and not (is_within and not is_last) else "passed" if is_within else "inconclusive"
+        changed = any(cell.word in CHANGE_WORDS and not _is_small(cell, margin) for cell in cells)
+        differs = (changed and (look is None or look.last)) or (not is_within and (mean.low > 0 or mean.high < 0))
+        outcome = "damaged" if differs else "passed" if is_within and not changed else "inconclusive"
     return GateResult(
         outcome, mean, tuple(cells), None, named_by_user=True, margin=margin, look=look, averaged=len(cells), same=True
     )
+
+
+def _is_small(cell: CellChange, margin: float) -> bool:
+    """Whether a change of success is shown to be within the margin."""
+    success = cell.judged
+    return cell.word in ("improves", "worsens") and success is not None and max(-success.low, success.high) < margin
 
 
 def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> GateResult:

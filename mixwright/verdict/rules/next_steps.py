@@ -36,7 +36,7 @@ def list_steps_after_comparison(verdict: Verdict) -> list[Step]:
     settings = verdict.manifest.settings if verdict.manifest else {}
     is_logs = LOG_SETTING in settings
     command = _find_command(verdict.manifest) or (COMPARE_LOGS_COMMAND if is_logs else COMPARE_COMMAND)
-    if verdict.gate is not None and verdict.gate.same:
+    if verdict.gate is not None and verdict.gate.same and not (is_logs and verdict.outcome == "inconclusive"):
         steps = {
             "passed": ("Check every other export in the same way", _for_later_model(command)),
             "damaged": ("See which answers differ", command if "--full" in shlex.split(command) else f"{command} --full"),
@@ -186,7 +186,8 @@ def _items_of_cells(verdict: Verdict) -> list[int]:
 
 def _is_unjudged(verdict: Verdict) -> bool:
     """Whether tasks that nothing judges decided, of those that the user named where there are any."""
-    tasks = verdict.gate.protected if verdict.gate and verdict.gate.named else verdict.not_judged
+    gate = verdict.gate
+    tasks = gate.protected if gate and gate.named and not gate.same else verdict.not_judged
     return verdict.reason == "a task was not judged" and not verdict.not_judged.keys().isdisjoint(tasks)
 
 
