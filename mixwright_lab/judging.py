@@ -111,7 +111,7 @@ def decide(found: Sequence[Judged], primary: str, control: str = "") -> Word:
         primary: name of the contrast that gives the word.
         control: name of the contrast that has to be reproduced for it to say anything; empty without one.
     """
-    word_by_name = {one.name: one.word for one in found}
+    word_by_name: dict[str, Word] = {one.name: one.word for one in found}
     word = word_by_name[primary]
     return CANNOT_SHOW if control and word != "inconclusive" and word_by_name[control] != "reproduced" else word
 

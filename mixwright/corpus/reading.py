@@ -30,17 +30,7 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-class _Decoder(json.JSONDecoder):
-    """Decoder of JSON that raises ValueError for any text that it cannot read."""
-
-    def decode(self, s: str, *arguments: Any) -> Any:
-        try:
-            return super().decode(s, *arguments)
-        except RecursionError:
-            raise ValueError("brackets that are nested too deeply") from None
-
-
-DECODER = _Decoder(object_pairs_hook=_without_repeated_keys)
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
 PARQUET_BATCH_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
 LINES_OR_LIST = (".jsonl", ".ndjson", ".json")
@@ -268,6 +258,14 @@ def _read_texts(path: Path) -> Iterator[tuple[str, RowLocation]]:
         raise InputError("a complete compressed file", str(error)[:120], remedy, file=path) from None
 
 
+def decode_json(text: str) -> Any:
+    """Return the value of a JSON text. Raises ValueError for any other, and for keys that stand twice in an object."""
+    try:
+        return _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("brackets that are nested too deeply") from None
+
+
 def read_lines(path: Path) -> Rows:
     """The values of a file with one JSON value per line, whatever it is called; packed by gzip or zstd.
 
@@ -277,7 +275,7 @@ def read_lines(path: Path) -> Rows:
     for text, location in _read_texts(path):
         try:
             if text.strip():
-                yield DECODER.decode(text), location
+                yield decode_json(text), location
         except ValueError as error:
             raise location.error("a JSON object", _json_problem(error), "Correct that line or remove it.") from None
 
@@ -334,7 +332,7 @@ def read_json_list(path: Path, notes: list[str]) -> Rows:
     """
     text = "".join(text for text, _ in _read_texts(path))
     try:
-        rows = DECODER.decode(text)
+        rows = decode_json(text)
     except ValueError as error:
         if _has_row_per_line(text):
             notes.append(f"{path.name}: a row per line")
@@ -351,7 +349,7 @@ def read_json_list(path: Path, notes: list[str]) -> Rows:
 def _has_row_per_line(text: str) -> bool:
     first, _, rest = text.lstrip().partition("\n")
     with contextlib.suppress(ValueError):
-        return bool(rest.strip()) and isinstance(DECODER.decode(first), dict)
+        return bool(rest.strip()) and isinstance(decode_json(first), dict)
     return False
 
 

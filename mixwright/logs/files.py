@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.corpus.reading import (
-    DECODER,
     GZIP_MAGIC,
     LFS_POINTER,
     ZSTD_MAGIC,
     Rows,
+    decode_json,
     open_unpacked,
     read_json_list,
     read_lines,
@@ -169,7 +169,7 @@ def parse_object(data: bytes, place: str) -> dict[str, Any]:
         got = f"one of more than {MAX_OBJECT_BYTES:,} bytes"
         raise InputError("a JSON object that fits in memory", got, "Split the log.", file=place)
     try:
-        found = DECODER.decode(data.decode("utf-8-sig"))
+        found = decode_json(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InputError("UTF-8 text", error.reason, "Write the log again as UTF-8.", file=place) from None
     except (ValueError, RecursionError) as error:
