@@ -40,7 +40,8 @@ def list_pages(config: Any) -> str:
                 page = Path(config.docs_dir, path)
                 paragraphs = page.read_text(encoding="utf-8").split("\n\n") if page.is_file() else []
                 first = next((text for text in paragraphs if text[0].isalpha() or text[0] in "*`"), "")
-                lines.append(f"- [{title}]({path}): {' '.join(first.split())}".removesuffix(": "))
+                told = re.sub(r"\[([^\]]+)\]\([^)]*\)", r"\1", " ".join(first.split()))
+                lines.append(f"- [{title}]({path.removesuffix('.md')}.html): {told}".removesuffix(": "))
     return "\n".join(lines) + "\n"
 
 
