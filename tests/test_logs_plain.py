@@ -190,10 +190,14 @@ def test_half_marks_count_as_wrong_unless_a_threshold_is_named(call: Call) -> No
     assert code == 0
     assert "partial credit counts as wrong: 30 answers before and 0 after" in err
     assert "essay=score>=0.5" in err
-    code, out, _ = call("verdict", before, after, "--protect", "essay", "--grader", "essay=score>=0.5", "--json")
-    assert code == 3
-    (task,) = json.loads(out)["tasks"]
-    assert (task["before"], task["after"]) == (0.75, 0.5)
+    code, _, err = call("verdict", before, after, "--grader", "essay=score>=1.2.3")
+    assert code == 1
+    assert "a number behind >=" in err
+    for grader in ("essay=score>=0.5", "score>=0.5"):
+        code, out, _ = call("verdict", before, after, "--protect", "essay", "--grader", grader, "--json")
+        assert code == 3
+        (task,) = json.loads(out)["tasks"]
+        assert (task["before"], task["after"]) == (0.75, 0.5)
 
 
 def test_what_has_no_partner_is_set_apart(call: Call) -> None:

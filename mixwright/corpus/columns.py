@@ -361,6 +361,8 @@ class _Reading:
         given = message.get("tool_calls") or message.get("function_call") or []
         if not isinstance(role, str) or not isinstance(content, str):
             remedy = "Images and structured content are not supported; drop or rewrite them."
+            if {"role", "content"} - {key for key, value in read.items() if value is not None}:
+                remedy = "Each needs both: rename the keys, or drop the row."
             raise self.error(f"messages with a role, and text as content, in {name}", f"{str(message)[:60]}", remedy)
         if len(calls) < (1 if isinstance(given, dict) else len(given)):
             raise self.error(f"tool calls with a name in {name}", f"{str(given)[:60]}", "Correct or drop the row.")

@@ -321,7 +321,9 @@ def messages_in(value: Any) -> Any:
 
 def _json_problem(error: Exception) -> str:
     """What is wrong with JSON."""
-    return f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)[:120]
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg.removesuffix(' at')} at column {error.colno}"
+    return "a number of thousands of digits" if "integer string conversion" in str(error) else str(error)[:120]
 
 
 def read_json_list(path: Path, notes: list[str]) -> Rows:
@@ -358,7 +360,7 @@ def _rows_under_key(record: Any, path: Path, notes: list[str]) -> list[Any]:
     keys = list(record) if isinstance(record, dict) else []
     lists = [key for key in keys if isinstance(record[key], list) and record[key] and isinstance(record[key][0], dict)]
     if len(lists) != 1:
-        got = f"an object with keys {', '.join(map(repr, keys[:8]))}"[:160]
+        got = f"an object with keys {', '.join(map(repr, keys[:8]))}"[:160] if keys else f"{record!r:.40}"
         remedy = "Write the rows as a list, or one per line as .jsonl."
         raise RowLocation(str(path), 1).error("a JSON list of objects, or an object with one such list", got, remedy)
     note = f"rows from the list {lists[0]!r} of the file"

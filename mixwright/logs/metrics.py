@@ -15,6 +15,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mixwright.errors import InputError
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 
 LEAST_COVERED = 0.98
@@ -24,8 +25,8 @@ _SAMPLES = re.compile(
     re.IGNORECASE,
 )
 """Names of metrics of several samples: `pass@4`, `pass@k:k=4`, `exact_match,maj@8`, `pass_at_1`, `avg@n:n=4`."""
-_THRESHOLD = re.compile(r"(?P<metric>.+)>=(?P<least>[\d.]+)")
-"""Name of a metric that is right from a value of another one on: `model_graded_qa>=0.5`."""
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+"""Threshold in the name of a metric that is right from a value of another one on: `model_graded_qa>=0.5`."""
 WHOLE = ">=1"
 """End of the name of a metric that counts partial credit as wrong."""
 _MEANS = ("avg", "mean")
@@ -103,8 +104,11 @@ def add_thresholds(logs: Sequence[EvaluationLog], named: Mapping[str, str]) -> t
         if is_half and ">=" not in named.get(task, ""):
             wanted[task][f"{name}{WHOLE}"] = (name, 1.0)
     for task, name in named.items():
-        if found := _THRESHOLD.fullmatch(name):
-            wanted[task][name] = (found["metric"], float(found["least"]))
+        metric, mark, least = name.rpartition(">=")
+        if mark and not _NUMBER.fullmatch(least):
+            raise InputError("a number behind >= (--grader)", repr(name), f"Write for example {task}={metric}>=0.5.")
+        if mark:
+            wanted[task][name] = (metric, float(least))
     return tuple(_with_thresholds(log, wanted) for log in logs) if wanted else tuple(logs)
 
 

@@ -251,7 +251,8 @@ def check_own_folder(folder: Path, *marks: str, option: str = "--folder") -> Non
         return
     if not folder.is_dir() or {path.name for path in folder.iterdir()} - {".lock"}:
         expected = "a new or empty folder, or one of an earlier output" if marks else "a new or empty folder"
-        raise InputError(expected, "a folder with other files", f"Name another {option}.", file=folder)
+        got = "a folder with other files" if folder.is_dir() else "a file"
+        raise InputError(expected, got, f"Name another {option}.", file=folder)
 
 
 def check_regular(*paths: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -40,4 +41,5 @@ def show(found: Sequence[Path], *, folder: Path) -> None:
     """Print the files, and a command to try."""
     for path in found:
         output.out(str(path))
-    output.out(f"\nNext: mixwright verdict {folder / 'before.jsonl'} {folder / 'tuned.jsonl'}")
+    logs = [str(folder / f"{name}.jsonl") for name in ("before", "tuned")]
+    output.out(f"\nNext: {shlex.join(['mixwright', 'verdict', *logs])}")

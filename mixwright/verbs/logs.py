@@ -33,7 +33,7 @@ from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import file_digest, settings_file, write_manifest
 from mixwright.verbs.comparison_folder import check_folder, clear
 from mixwright.verbs.gating import Gating
-from mixwright.verbs.options import Measuring, parse_graders
+from mixwright.verbs.options import Measuring, is_server, parse_graders
 from mixwright.verbs.output import say
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
 
@@ -52,7 +52,9 @@ def are_logs(before: str, after: str) -> bool:
     if any(found) and not all(found):
         log, other = (before, after) if found[0] else (after, before)
         expected = "two evaluation logs, or two checkpoints"
-        raise InputError(expected, f"a log, {log}, and {other}", "See docs/logs.md for the forms of logs.")
+        is_there = Path(other).exists() or is_server(other)
+        got = f"a log, {log}, and {other}{'' if is_there else ', which does not exist'}"
+        raise InputError(expected, got, "See docs/logs.md for the forms of logs.")
     return all(found)
 
 
