@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 477_700,
+    "mixwright": 478_400,
     "mixwright_extras": 72_400,
     "mixwright_lab": 219_400,
-    "tests": 498_000,
+    "tests": 498_200,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (

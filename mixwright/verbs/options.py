@@ -272,9 +272,7 @@ def parse_graders(grader: Sequence[str] | None, tasks: Collection[str] = ()) -> 
         if known := [one for one in tasks if option_text.startswith(f"{one}=")]:
             task = max(known, key=len)
             name = option_text.removeprefix(f"{task}=")
-        if (
-            equals and "?" not in task and not task.endswith(">")
-        ):  # numeric?tolerance=0.1, score>=0.5
+        if equals and "?" not in task and not task.endswith(">"):  # numeric?tolerance=0.1, score>=0.5
             if not task or not name or task in grader_by_task:
                 remedy = "Write for example --grader gcd=numeric."
                 raise InputError("--grader TASK=NAME, once for a task", repr(option_text), remedy)
