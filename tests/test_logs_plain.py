@@ -347,7 +347,8 @@ def test_temperature_and_options_are_read(tmp_path: Path) -> None:
     assert [answer.options for answer in log.answers if answer.task == "a"] == [("x", "y")] * 3
 
 
-def test_a_reader_that_leaves_early_does_not_change_the_exit_code() -> None:
+def test_a_reader_that_leaves_early_does_not_change_the_exit_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     before = write_lines("before.jsonl", plain_rows([True] * MANY))
     after = write_lines("after.jsonl", plain_rows([False] * MANY))
     program = [sys.executable, "-m", "mixwright", "verdict", before, after]

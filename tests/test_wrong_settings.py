@@ -79,7 +79,7 @@ WRONG = {
     "corpus: {train: a.jsonl}\ntrain: {prompts: 1e999}\n": "line 2: expected train.prompts: a whole number, got '1e999'",
     "corpus: {train: a.jsonl}\ntrial: {arms: uniform}\n": "line 2: expected trial.arms: a list, got 'uniform'",
     "corpus: {train: a.jsonl}\nmodel: {depth: 1.5}\n": "line 2: expected model.depth: a whole number, got 1.5",
-    "corpus: " + "[" * 5000: "run.yaml: expected YAML",
+    "corpus: " + "[" * 5000: "expected YAML",
 }
 
 
