@@ -108,8 +108,7 @@ def test_splits_by_hash_share_nothing() -> None:
 
     spec = "reasoning-gym:gcd@1x60,chain_sum@1x60,spell_backward@1x60"
     observations = run_audit(read_corpus(CorpusConfig(spec, eval_share=0.5)), ["contamination"])
-    assert {observation.severity for observation in observations} == {"info"}
-    assert {observation.task for observation in observations} == {None, "gcd", "chain_sum", "spell_backward"}
+    assert [(observation.severity, observation.task) for observation in observations] == [("info", None)]
 
 
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.sampled_from(["as it is", "case", "space", "end"]), st.booleans())
