@@ -40,7 +40,7 @@ RIDGE, FITS = 1.0, 30
 ROUNDS, MAX_STEPS = 400, 20_000
 """Permutations of the null, and steps of a task that they are made on."""
 _NUMBER = re.compile(r"[-\u2212]?\s?[$\u20ac\u00a3]?\d[\d,]*(?:\.\d+)?")
-_END_OF_QUESTION = re.compile(r"[\s=?.:!]+$")
+_END_OF_QUESTION = " \t\r\f\v\xa0=?.:!"
 
 
 class Step(NamedTuple):
@@ -114,7 +114,7 @@ def _equations(question: str, text: str) -> Iterator[tuple[Equation, tuple[int, 
     numbers = _NUMBER.findall(text)
     if found or len(numbers) != 1 or len(text.split()) > MAX_ANSWER_WORDS + 1 or "=" in text:
         return
-    asked = _END_OF_QUESTION.sub("", question.rpartition("\n")[2])
+    asked = question.rpartition("\n")[2].rstrip(_END_OF_QUESTION)
     joined = read_equations(f"{asked} = {numbers[0]}")
     if len(joined) == 1 and joined[0].span[1] == len(asked) + 3 + len(numbers[0]):
         yield joined[0], None
