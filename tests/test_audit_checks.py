@@ -108,10 +108,12 @@ def test_rare_tasks_and_rows_sorted_by_task_are_warnings() -> None:
     rows = answered("common", ["1"] * 195) + answered("rare", ["1"] * 5)
     seen = warnings(Frequency().check(corpus(*rows)))
     assert [(o.task, o.count, o.total) for o in seen] == [("rare", 5, 200), (None, 2, 2)]
-    limit = longest_gap_quantile(5, 200, 0.99)
+    limit = longest_gap_quantile(5, 200, 0.995)
     assert seen[1].evidence[0] == {"task": "rare", "rows_without": 195, "shuffled": limit}
     even = [row for pair in zip(answered("a", ["1"] * 90), answered("b", ["1"] * 90), strict=True) for row in pair]
     assert warnings(Frequency().check(corpus(*even))) == []
+    single = [row for n in range(400) for row in answered(f"t{n}", ["1"])]
+    assert [o for o in warnings(Frequency().check(corpus(*single))) if "file order" in o.message] == []
 
 
 def test_eval_rows_are_not_counted_as_seen() -> None:

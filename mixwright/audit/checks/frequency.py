@@ -51,7 +51,7 @@ class Frequency(Check):
             token_share = tokens[name] / all_tokens
             token_text = f"about {tokens[name]} target tokens ({token_share:.1%})"
             observations += _observe_shares(name, len(row_numbers), total, len(codes), token_text, token_share)
-            longest_when_shuffled = longest_gap_quantile(len(row_numbers), total, 0.99)
+            longest_when_shuffled = longest_gap_quantile(len(row_numbers), total, 1 - 0.01 / len(codes))
             gaps.append({"task": name, "rows_without": longest_gap(row_numbers, total), "shuffled": longest_when_shuffled})
         return observations + _observe_file_order(gaps, total)
 
@@ -97,7 +97,7 @@ def _observe_file_order(gaps: list[dict[str, Any]], total: int) -> list[Observat
     )
     text += f"of {len(gaps)} tasks have longer gaps than in shuffled order."
     remedy = "Shuffle the rows, or use a steered trainer."
-    null = f"shuffled, that gap would be {worst['shuffled']} rows or less in 99 of 100 cases"
+    null = f"in 99 of 100 shuffled files no task has a gap beyond its bound, here {worst['shuffled']} rows"
     evidence = tuple(long_gaps[:MAX_NAMES_SHOWN])
     return [Observation("frequency", None, "warning", len(long_gaps), len(gaps), text, remedy, null, evidence)]
 
