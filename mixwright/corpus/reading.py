@@ -217,11 +217,6 @@ def refuse_pointer(path: Path) -> None:
             raise InputError("the file itself", "a Git LFS pointer", "Fetch the file: git lfs pull.", file=path)
 
 
-def is_packed(path: Path) -> bool:
-    """Whether a file is packed by gzip or zstd, or is called so."""
-    return _packed_by(path) is not None
-
-
 def _packed_by(path: Path) -> str | None:
     with path.open("rb") as file:
         start, suffix = file.read(len(ZSTD_MAGIC)), path.suffix.lower()

@@ -14,7 +14,7 @@ from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.looks import PLANNED_LOOKS
 from mixwright.records import Cell
 from mixwright.verbs import options
-from mixwright.verdict.rules.gate import items_to_measure
+from mixwright.verdict.rules.gate import SAME_MARGIN, items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 
@@ -93,7 +93,8 @@ class Gating:
         protected_cells = [cell for cell in cells if not self.protect or {cell.task, cell.key} & set(self.protect)]
         if items is not None:
             return items
-        return items_to_measure(len(protected_cells), margin=self.margin_share)
+        margin = SAME_MARGIN if self.same and self.margin is None else self.margin_share
+        return items_to_measure(len(protected_cells), margin=margin)
 
     def __post_init__(self) -> None:
         """Refuse options that contradict each other, and names that nobody knows. Raises InputError."""

@@ -354,15 +354,28 @@ def check_same(
     margin, look = SAME_MARGIN if question.margin is None else question.margin, question.look
     cells = [cell for cell in comparisons or compare_cells(sides, decoding) if not cell.whole]
     change = estimate_change(*sides, outcome=decoding, weigh="cells", pseudo_quantile=Z if look is None else look.z())
-    mean, outcome = None, "inconclusive"
+    mean, outcome, items_needed = None, "inconclusive", None
     if change is not None and math.isfinite(change.estimate.error):
         mean = change.estimate if look is None else look.with_look_interval(change.estimate)
         is_within = -margin < mean.low and mean.high < margin
         changed = any(cell.word in CHANGE_WORDS and not _is_small(cell, margin) for cell in cells)
         differs = (changed and (look is None or look.last)) or (not is_within and (mean.low > 0 or mean.high < 0))
         outcome = "damaged" if differs else "passed" if is_within and not changed else "inconclusive"
+        counts = tuple(cell.judged.items for cell in cells if cell.judged is not None)
+        if outcome == "inconclusive" and counts:
+            churn = min(max(CHURN_SHARE, churn_for_error(mean.error, counts)), MAX_CHURN_SHARE)
+            items_needed = items_to_exclude(margin, len(counts), churn)
     return GateResult(
-        outcome, mean, tuple(cells), None, named_by_user=True, margin=margin, look=look, averaged=len(cells), same=True
+        outcome,
+        mean,
+        tuple(cells),
+        None,
+        named_by_user=True,
+        items_needed=items_needed,
+        margin=margin,
+        look=look,
+        averaged=len(cells),
+        same=True,
     )
 
 

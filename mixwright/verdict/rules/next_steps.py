@@ -36,11 +36,10 @@ def list_steps_after_comparison(verdict: Verdict) -> list[Step]:
     settings = verdict.manifest.settings if verdict.manifest else {}
     is_logs = LOG_SETTING in settings
     command = _find_command(verdict.manifest) or (COMPARE_LOGS_COMMAND if is_logs else COMPARE_COMMAND)
-    if verdict.gate is not None and verdict.gate.same and not (is_logs and verdict.outcome == "inconclusive"):
+    if verdict.gate is not None and verdict.gate.same and verdict.outcome != "inconclusive":
         steps = {
             "passed": ("Check every other export in the same way", _for_later_model(command)),
             "damaged": ("See which answers differ", command if "--full" in shlex.split(command) else f"{command} --full"),
-            "inconclusive": ("Ask more questions", with_option(command, "--max-items", "3200")),
         }
         return [Step(*steps[verdict.outcome])]
     if verdict.same_answers and verdict.outcome == "passed":
