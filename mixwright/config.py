@@ -145,7 +145,7 @@ class MeasureConfig:
     options_by: Literal["writing", "likelihood"] = "writing"
     """How a row with options is answered if its task has the grader `choice`: `writing` grades what the model writes,
     `likelihood` takes the option with the highest log-probability, end token included."""
-    probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
+    probes: tuple[str, ...] = ("competence", "formats")
     """Names of the probes to measure before and after training (`mixwright list probes`)."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Probe -> its keyword arguments: `retention: {learning_rate: 1e-4}`."""

@@ -286,48 +286,6 @@ def test_normalised_entropy_of_one_and_of_even_forms():
     assert normalised_entropy(np.array([2.0, 2.0, 2.0])) == pytest.approx(1.0)
 
 
-def plain_log_softmax(learner: Learner, prompt: str, ids) -> torch.Tensor:
-    start = learner.encode(prompt)
-    with torch.no_grad():
-        logits = learner.model(input_ids=torch.tensor([start + list(ids)])).logits[0, len(start) - 1 : -1]
-    return torch.log_softmax(logits.double(), -1)
-
-
-def test_drift_and_entropy_equal_an_independent_computation(learner, moved, corpus):
-    passes = Passes(moved, learner, CONFIG, corpus, seed=3)
-    kl, entropy, tokens = 0.0, 0.0, 0
-    for item in passes.items:
-        for sample in passes.rollouts[item.id].samples:
-            now = plain_log_softmax(moved, item.prompt, sample.token_ids)
-            start = plain_log_softmax(learner, item.prompt, sample.token_ids)
-            kl += float(torch.nn.functional.kl_div(start, now, log_target=True, reduction="sum"))
-            entropy += float(torch.distributions.Categorical(logits=now).entropy().sum())
-            tokens += len(sample.token_ids)
-    drift = named(run("drift", passes, corpus), "kl", task="*", level=None)
-    assert drift.value == pytest.approx(kl / tokens, rel=1e-4)
-    assert drift.value > 0.02
-    assert (drift.n, drift.null, drift.unit) == (tokens, 0.0, "nats per token")
-    assert drift.low <= drift.value <= drift.high
-    found = named(run("entropy", passes, corpus), "entropy", task="*", level=None)
-    assert found.value == pytest.approx(entropy / tokens, rel=1e-4)
-    assert found.null == pytest.approx(math.log(len(learner.tokenizer)))
-    cells = {(row.task, row.level) for row in run("drift", passes, corpus)}
-    assert cells == {("*", None), ("add", None), ("add", 1.0), ("add", 2.0), ("say", None)}
-
-
-def test_identical_models_have_not_drifted(learner, corpus):
-    same = Learner(copy.deepcopy(learner.model), learner.tokenizer, "same")
-    rows = run("drift", Passes(learner, same, CONFIG, corpus), corpus)
-    assert {(row.value, row.low, row.high) for row in rows} == {(0.0, 0.0, 0.0)}
-
-
-def test_drift_needs_a_start_with_the_same_tokenizer(learner, corpus):
-    assert run("drift", Passes(learner, None, CONFIG, corpus), corpus) == []
-    other = build_tiny(["quite other words"] * 9, ModelConfig(width=16, depth=1, heads=2, vocabulary=400), 0)
-    with pytest.raises(InputError, match="same tokenizer"):
-        run("drift", Passes(learner, other, CONFIG, corpus), corpus)
-
-
 def test_items_are_held_out_fixed_and_bounded(learner, moved, corpus):
     one, two = Passes(learner, None, CONFIG, corpus, seed=1).items, Passes(moved, None, CONFIG, corpus, seed=2).items
     assert one == two

@@ -37,7 +37,7 @@ def measurements(success, swapped=0.0, sampled=None, churn=None):
             rows += [
                 ItemValue(task, name, value, level, f"{task}@{level}-{i}", n) for i, value in enumerate(column.tolist())
             ]
-        rows.append(Measurement("entropy", task, "entropy", 1.0, 0, 2, 99, "nats per token", level))
+        rows.append(Measurement("formats", task, "format_entropy", 1.0, 0, 2, 99, "share", level))
     return rows
 
 

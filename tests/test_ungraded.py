@@ -52,7 +52,7 @@ def test_the_interval_of_nats_is_that_of_their_spread_alone() -> None:
         (("competence", "held_out_loss"), "sampled"),
         (("held_out_loss", "preference"), "preference"),
         (("held_out_loss",), "loss"),
-        (("entropy",), None),
+        (("formats",), None),
     ],
 )
 def test_the_primary_outcome_follows_from_the_probes(probes: tuple[str, ...], expected: str | None) -> None:

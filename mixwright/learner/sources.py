@@ -62,7 +62,7 @@ def describe_model(path: str) -> str:
 def _gguf_of(path: str) -> Path | None:
     """The GGUF file that is meant, if one is."""
     if path == SMOLLM2 and not Path(path).exists():
-        return _packaged()
+        return find_packaged()
     model_path = Path(path).expanduser()
     if model_path.suffix.lower() == GGUF_SUFFIX:
         if not model_path.is_file():
@@ -77,7 +77,7 @@ def _gguf_of(path: str) -> Path | None:
     return None
 
 
-def _packaged() -> Path:
+def find_packaged() -> Path:
     """The file that the package ships; the package itself is never imported, because it wants a compiled runtime."""
     spec = importlib.util.find_spec(SMOLLM2_PACKAGE)
     files = sorted(Path(spec.origin).parent.glob(f"*{GGUF_SUFFIX}")) if spec is not None and spec.origin else []

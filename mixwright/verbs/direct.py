@@ -111,8 +111,8 @@ def prepare(
     measuring.check_no_server(*paths)
     given = {name: getattr(measuring, name) for name in ("samples", "temperature", "options_by", "engine")}
     settings = replace(measure, **{name: value for name, value in given.items() if value is not None})
-    if measuring.budget is not None and measuring.samples is None and settings.decoding == "greedy":
-        settings = replace(settings, samples=0)  # the time is for items, by which a greedy answer is judged
+    if measuring.samples is None and settings.decoding == "greedy" and (measuring.budget is not None or len(models) > 1):
+        settings = replace(settings, samples=0)  # a comparison reads one greedy answer per item
     config = RunConfig(rows.config, measure=settings)
     if paths:
         config = replace(config, model=ModelConfig(paths[0], measuring.adapter))
