@@ -27,7 +27,6 @@ from mixwright.suite.draw import RING_ITEMS
 from mixwright.verbs import beside, direct
 from mixwright.verbs.budget import Budget
 from mixwright.verbs.comparison_folder import check_folder, clear
-from mixwright.verbs.direct import GOLD_PROBE
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.output import say
@@ -82,7 +81,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         planned_looks = [] if gating.rings else plan_looks(cells, gating.max_items or items * len(cells))
         items = planned_looks[-1][0] if planned_looks else max(cell.count for cell in cells)
     measure = MeasureConfig(items=items, decoding=measuring.decoding)
-    measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
+    measure = replace(measure, probes=measure.probes if rows.probe is None else (rows.probe,))
     outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
     reads_loss = outcome == "loss"  # then answers are written, too: their format and likelihood are compared
     judged = f"{measure.decoding} answers are judged"
