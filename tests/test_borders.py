@@ -13,7 +13,7 @@ FLOORS = (
     ("errors", "time_limit", "skeleton", "words", "thoughts", "tool_calls", "start"),
     ("final_answer",),
     ("records", "languages", "behaviours"),
-    ("estimates", "config", "run.folder", "run.progress", "catalog"),
+    ("estimates", "config", "run.folder", "run.progress", "run.trackers", "catalog"),
     ("graders", "run.workers"),
     ("corpus", "suite"),
     ("contracts", "run.checked", "run.ray_workers"),

@@ -40,31 +40,31 @@ FLAGS = {
     ),
     "plan": flags(
         "MODEL|RUN.YAML TRAIN",
-        "--batch --dry-run --export --export-to --folder --keep --minutes --objective --only-replay --output --planner"
+        "--batch --dry-run --export --export-to --folder --json --keep --minutes --objective --only-replay --output --planner"
         " --replay --share --steps",
     ),
     "verdict": flags(
         "BEFORE|RUN AFTER",
-        "--beside --cannot-tell --each --example --folder --full --gate --json --junit --margin --markdown"
-        " --max-items --protect --protect-behaviour --same --suite --suite-seed --trained-on --until-decided --why",
+        "--baseline --beside --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to --margin"
+        " --markdown --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on --until-decided --why",
     ),
     "review": "RUN... --full --json",
-    "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --model "
+    "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --json --model "
     "--objective --only --output",
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
-    "diagnose": "ROLLOUTS --fail-on --full --json",
-    "init": "FOLDER",
+    "diagnose": "ROLLOUTS --fail-on --full --json --log-to",
+    "init": "FOLDER --json",
     "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
     "mine": flags(
         "MODEL|RUN.YAML TRAIN",
-        "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",
+        "--cluster --export --export-to --folder --gpus-per-worker --json --keep --miner --replay --try",
     ),
     "list": "KIND --json",
-    "explain": "NAME --run",
-    "schema": "run|plan|verdict",
+    "explain": "NAME --json --run",
+    "schema": "KIND --json",
     "dial": flags("BASE TUNED", "--alpha --max-loss --json --keep"),
     "replicates": "RUN|SCORES --json --target",
-    "scan": "RUN.YAML --cluster --columns --engine --folder --gpus-per-worker --sample",
+    "scan": "RUN.YAML --cluster --columns --engine --folder --gpus-per-worker --json --sample",
 }
 """Frozen on purpose: scripts depend on them. A change here is a line in the CHANGELOG."""
 

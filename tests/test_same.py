@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trainers_tiny import model, tokenizer
 
+from mixwright.answers.table import Answers
+from mixwright.learner.learner import Learner
+from mixwright.measure.noise_floor import NOISE_NOTE, count_changes, note_noise
 from mixwright.verdict.rules.gate import SAME_MARGIN, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion
 
@@ -70,6 +74,56 @@ def test_a_shown_change_within_the_margin_is_the_same() -> None:
     assert judge(before, after, tasks=1) == "passed"
     after[:480] = 1.0  # +4 points
     assert judge(before, after, tasks=1) == "damaged"
+
+
+def test_the_noise_floor_counts_grades_and_texts() -> None:
+    first, second = (
+        Answers.from_rows(
+            {"item": str(n), "task": "t", "decoding": "greedy", "sample": 0, "text": text, "score": score}
+            for n, (text, score) in enumerate(answers)
+        )
+        for answers in ([("a", 1), ("b", 0), ("c", 1), ("d", 0)], [("a", 1), ("B", 0), ("x", 0)])
+    )
+    assert count_changes(first, second) == {"answers": 3, "turned": 1, "reworded": 2}
+    assert note_noise({}, "m") == ()
+
+
+def test_a_noise_floor_is_measured_past_the_store_and_shown_by_later_commands(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed, name in enumerate(("first", "other")):
+        model(seed).save_pretrained(name)
+        tokenizer().save_pretrained(name)
+    rows = [{"task": f"t{n % 2}", "prompt": f"Say {n}", "answer": str(n)} for n in range(20)]
+    options = (
+        "--eval",
+        write("rows.jsonl", rows),
+        "--grader",
+        "exact",
+        "--no-suite",
+        "--max-new-tokens",
+        "2",
+        "--samples",
+        "0",
+    )
+    write_all, written = Learner.generate, list[int]()
+
+    def counted(self: Any, jobs: Any, *arguments: Any) -> Any:
+        written.append(len(jobs))
+        return write_all(self, jobs, *arguments)
+
+    monkeypatch.setattr(Learner, "generate", counted)
+    for more, jobs in (((), 40), (("--repeat",), 20), ((), 0)):
+        written.clear()
+        code, out, err = call("verdict", "first", "other", *options, "--json", *more)
+        assert code == 4, err
+        assert sum(written) == jobs, "only the second asking writes what the store has"
+        notes = [note["message"] for note in json.loads(out)["notes"] if note["check"] == NOISE_NOTE]
+        assert len(notes) == (jobs < 40)
+        assert all("asked again in batches of 8, first changed the grade of 0" in note for note in notes)
+        assert [line for line in json.loads(out)["why"] if line.startswith("Noise floor")] == notes
+    code, _, err = call("verdict", "first", "other", *options, "--repeat", "--engine", "vllm")
+    assert (code, "--repeat" in err) == (1, True)
 
 
 def test_what_was_not_compared_is_not_the_same(call: Call) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from cli_call import Call, sums, write
+from cli_call import Call, load_commands, sums, write
 
 
 def faults(value: Any, schema: Any, names: Any, place: str = "") -> Iterator[str]:
@@ -55,6 +55,30 @@ def test_a_written_file_of_each_kind_is_what_its_schema_says(call: Call, tmp_pat
         (key, *_) = schema["required"]
         del data[key]
         assert list(faults(data, schema, schema["$defs"])) == [f".{key} is missing"]
+
+
+def test_what_a_command_prints_is_what_its_schema_says(call: Call) -> None:
+    assert call("init", "f")[0] == 0
+    printing = {
+        "audit": ("f/train.jsonl", "--eval", "f/eval.jsonl"),
+        "measure": ("f/before.jsonl",),
+        "diagnose": ("f/rollouts.jsonl",),
+        "rewards": ("includes", "--eval", "f/eval.jsonl"),
+        "verdict": ("f/before.jsonl", "f/tuned.jsonl"),
+        "review": ("runs/comparison",),
+    }
+    for verb, arguments in printing.items():
+        data, schema = (json.loads(call(*command)[1]) for command in ((verb, *arguments, "--json"), ("schema", verb)))
+        assert data.keys() == schema["properties"].keys(), verb
+        assert list(faults(data, schema, schema["$defs"])) == [], verb
+
+
+def test_every_command_prints_json_alone(call: Call) -> None:
+    assert all("--json" in {option for one in verb.params for option in one.opts} for verb in load_commands().values())
+    code, out, _ = call("init", "g", "--json")
+    assert (code, json.loads(out)[0]) == (0, "g/README.md")
+    assert json.loads(call("run", "g/train.jsonl", "--init", "--json")[1]) == "run.yaml"
+    assert json.loads(call("explain", "formats", "--json")[1])[0]["kind"] == "checks"
 
 
 def test_another_kind_is_refused(call: Call) -> None:

@@ -43,6 +43,12 @@ class KeepingLearner(Learner):
         learner.form = super().with_form(form).form
         return learner
 
+    def without_store(self, batch_size: int) -> KeepingLearner:
+        """Return the same model that knows no answer, and writes so many completions together."""
+        learner = KeepingLearner(self, None)
+        learner.batch_size = batch_size
+        return learner
+
     def generate(
         self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
     ) -> Iterator[Mapping[int, list[Continuation]]]:
@@ -106,16 +112,23 @@ class KeepingLearner(Learner):
             self._keep({keys[index]: values for index, values in zip(batch, logprobs, strict=True)})
         return [self._known[key] for key in keys]
 
-    def remember(self, request: Sequence[Any], make: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-        """Return what `make` returned when this was asked of this checkpoint first; JSON."""
+    def remember(
+        self, request: Sequence[Any], make: Callable[[], Mapping[str, Any]], *, again: bool = False
+    ) -> Mapping[str, Any]:
+        """Return what `make` returned when this was asked of this checkpoint first, or now with `again`; JSON."""
         key = self._key(list(request))
-        if key not in self._known:
+        if again or key not in self._known:
             self._keep({key: dict(make())})
         return self._known[key]
 
     def knows(self, request: Sequence[Any]) -> bool:
         """Return whether `remember` was asked this of this checkpoint before."""
         return self._key(list(request)) in self._known
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of settings, vocabulary, parameters and chat template, in hex."""
+        return self._key(["digest", self.tokenizer.chat_template])
 
     def _key(self, request: list[Any]) -> str:
         return hashlib.sha256(json.dumps([self._fingerprint, *request]).encode()).hexdigest()

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import logging
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -39,6 +38,7 @@ from mixwright.measure.first_answers import choose_graders
 from mixwright.measure.room import find_room, spread_items
 from mixwright.records import Example, cell_key
 from mixwright.run.folder import check_regular, write_json
+from mixwright.run.trackers import alert
 
 FILE_NAME = "gate.json"
 
@@ -171,7 +171,7 @@ class GateCallback(TrainerCallback):
             else:  # past a trainer's own `log`, which would write its averages of the steps so far, and forget them
                 Trainer.log(self._trainer, shown)
             if outcome == "lost" and self._trainer is not None:
-                _alert(
+                alert(
                     args.report_to, f"Gate: success fell by {-100 * line['change']:.1f} points at step {state.global_step}"
                 )
             _log.warning(
@@ -277,14 +277,6 @@ class GateCallback(TrainerCallback):
         if ids != [item.id for item in self.items] or behaviours != list(self.behaviours):
             raise InputError("the items and behaviours of the resumed run", "others", remedy, file=file)
         return before, shown, looks, room
-
-
-def _alert(trackers: Sequence[str], text: str) -> None:
-    """Send an alert to the trackers of a run that take alerts; none is imported that the trainer did not."""
-    for name in trackers:
-        alert = getattr(sys.modules.get(name), "alert", None)
-        if callable(alert):
-            alert(title="Mixwright gate", text=text)
 
 
 def _choose_items(corpus: Corpus, protect: Sequence[str], count: int) -> list[Example]:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import typer
 
 from mixwright.catalog import find_source
+from mixwright.verbs import output
 from mixwright.verbs.texts import read_fields, read_parameters
 
 FUNCTIONS = {"list": ("plugins", "list_plugins", "show_list"), "explain": ("plugins", "explain", "show_entries")}
@@ -53,8 +54,11 @@ def join(verb: Callable[..., Any], show: Callable[..., int | None]) -> Callable[
     """Return a function that calls a verb, shows its result, and exits with the code that `show` returns, if any.
 
     Flags are the parameters of the verb, those of `show` that the verb lacks, and the annotated fields of each record that
-    the verb takes, such as `Measuring`. A parameter of `show` that the verb has, too, gets the same value.
+    the verb takes, such as `Measuring`. A parameter of `show` that the verb has, too, gets the same value. Where `show` has
+    no `--json` of its own, that prints the whole result.
     """
+    from mixwright.verbs.options import Json
+
     taken = inspect.signature(verb, eval_str=True).parameters
     _, *shown = inspect.signature(show, eval_str=True).parameters.values()
     records: dict[str, Any] = {name: first_type(each.annotation) for name, each in taken.items()}
@@ -65,12 +69,21 @@ def join(verb: Callable[..., Any], show: Callable[..., int | None]) -> Callable[
     texts = read_parameters(verb.__doc__)
     flags = {flag.name: flag for each in own for flag in [make_flag(each, texts.get(each.name))]}
     flags |= {flag.name: flag for record in fields.values() for flag in record}
+    json_is_added = "as_json" not in flags
+    if json_is_added:
+        added = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Json)
+        flags["as_json"] = make_flag(added, None)
 
     def command(**values: Any) -> None:
         if SOURCES in values and SOURCES not in taken:
             values[SOURCES] = "\n".join(values[SOURCES] or ()) or None
         values |= {name: kind(**{flag.name: values[flag.name] for flag in fields[name]}) for name, kind in records.items()}
         result = verb(**{name: values[name] for name in taken})
+        if json_is_added and values["as_json"]:
+            from mixwright.verdict.stage import to_json_ready
+
+            output.out_json(to_json_ready(result))
+            return
         if code := show(result, **{each.name: values[each.name] for each in shown}):
             raise typer.Exit(code)
 

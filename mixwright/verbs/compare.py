@@ -17,6 +17,7 @@ from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.looks import PLANNED_LOOKS, Look
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file, same_tokens
+from mixwright.measure.noise_floor import BATCH_SIZE, NOISE_NOTE, count_changes, note_noise
 from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, compare_tokenizers
 from mixwright.measure.recalled import read_recalled
 from mixwright.measure.stage import MeasureResult
@@ -69,6 +70,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --protect out: preference pairs are compared without it."
         raise InputError("rows with answers or targets, to judge a loss with --protect", "preference pairs", remedy)
+    if gating.repeat and (rows.probe is not None or measuring.decoding == "sampled" or measuring.engine == "vllm"):
+        remedy = "Leave --repeat out. Of an engine or a server compare two logs: measure it twice, in two folders."
+        raise InputError("greedy, graded answers of the engine transformers, with --repeat", "others", remedy)
     all_rows, cells = rows.all_rows or rows.corpus, rows.corpus.measured().cells()
     left_out = [task for task in all_rows.tasks if task not in rows.corpus.tasks]
     items = gating.choose_items_per_cell(all_rows.measured().cells(), measuring.items)
@@ -103,6 +107,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     notes = direct.note_measured(ready, results, measuring, ask_other_form=earlier is None)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
     notes = [note for note in notes if note.task not in of_suite or note.check not in (NOTHING_RIGHT_NOTE, UNREAD_NOTE)]
+    notes += _note_noise(ready, results["before"], repeat=gating.repeat)
     if left_out or (look is None and reads_loss):
         ungraded = all_rows.select(tasks=left_out) if left_out else ready.corpus
         results = direct.with_greedy_answers(ready, results, measuring, ungraded)
@@ -137,6 +142,23 @@ def _measure_both(ready: PreparedModels, earlier: beside.EarlierComparison | Non
         say(f"measure before: reusing {earlier.folder}; {earlier.name} is shown next to the new model")
         result = earlier.before
     return {"before": result, "after": measure_with_progress("measure after", end, ready, start=start)}
+
+
+def _note_noise(ready: PreparedModels, before: MeasureResult, *, repeat: bool) -> Sequence[Observation]:
+    """Ask BEFORE again where that is wanted, past the answers in the store; else take what the store knows of its noise."""
+    learner = ready.learners[0]
+    if not repeat:
+        return note_noise(learner.remember([NOISE_NOTE], dict), learner.name) if learner.knows([NOISE_NOTE]) else ()
+
+    def ask_again() -> dict[str, int]:
+        fresh = learner.without_store(max(1, learner.batch_size // 2) if learner.batch_size else BATCH_SIZE)
+        measure = replace(ready.config.measure, samples=0, probes=("competence",))
+        result = measure_with_progress(
+            "measure before again", fresh, replace(ready, config=replace(ready.config, measure=measure))
+        )
+        return count_changes(before.answers, result.answers) | {"batch": fresh.batch_size or 0}
+
+    return note_noise(learner.remember([NOISE_NOTE], ask_again, again=True), learner.name)
 
 
 def write_comparison(

@@ -9,9 +9,13 @@ from mixwright.logs.diagnosis import diagnose as diagnose_log
 from mixwright.logs.diagnosis import summarise
 from mixwright.logs.rollouts import read_rollouts
 from mixwright.records import Observation
+from mixwright.run.trackers import check_tracker, log_report
 from mixwright.verbs import output
-from mixwright.verbs.options import FailOn, Full, Json
+from mixwright.verbs.options import FailOn, Full, Json, LogTo
 from mixwright.verbs.report import show_findings
+
+COLUMNS = ("severity", "check", "task", "count", "total", "message", "remedy")
+"""Columns of the table for a tracker: fields of a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +28,7 @@ class Diagnosis:
     """Rollouts that were read, in one line."""
 
 
-def diagnose(rollouts: str | Path) -> Diagnosis:
+def diagnose(rollouts: str | Path, *, log_to: LogTo = None) -> Diagnosis:
     """Find out why an RL run does not learn. Reads its rollouts; needs no model.
 
     Examples:
@@ -34,12 +38,21 @@ def diagnose(rollouts: str | Path) -> Diagnosis:
 
     Args:
         rollouts: Rollouts of an RL run: a file or folder of TRL, verl, verifiers or NeMo Gym, or JSONL.
+        log_to: Also log the findings as a table to this tracker, and errors as an alert.
 
     Raises:
-        InputError: no such file, none with rollouts, or a damaged row.
+        InputError: no such file, none with rollouts, a damaged row, or a tracker that is not installed.
     """
+    check_tracker(log_to)
     log = read_rollouts(str(rollouts))
-    return Diagnosis(diagnose_log(log), summarise(log))
+    found = Diagnosis(diagnose_log(log), summarise(log))
+    if log_to is not None:
+        rows = [[getattr(seen, column) for column in COLUMNS] for seen in found.observations]
+        errors = [seen.message for seen in found.observations if seen.severity == "error"]
+        figures = {"diagnose/findings": len(rows), "diagnose/errors": len(errors)}
+        title = f"diagnose {Path(rollouts).name}"
+        log_report(log_to, title, figures, COLUMNS, rows, alarm="; ".join(errors), say=output.say)
+    return found
 
 
 def show(found: Diagnosis, *, rollouts: str, fail_on: FailOn = "never", full: Full = False, as_json: Json = False) -> int:

@@ -347,6 +347,8 @@ def write_measured(
     """Write what is kept of measuring into a locked folder: settings, manifest, tables, answers and notes."""
     config = ready.config
     inputs = digests_of(ready.corpus, config.corpus)
+    sides = zip(("before", "after"), ready.learners, strict=False)  # `measure` has one model
+    inputs |= {f"{side}: model": learner.digest for side, learner in sides}
     write_manifest(folder, inputs, config.model.path, settings=settings, seeds={"measuring": config.seed})
     write_settings(config, folder, ("corpus", "measure", "seed"))
     for name, result in tables.items():

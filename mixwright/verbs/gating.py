@@ -53,6 +53,12 @@ class Gating:
     suite: Annotated[bool, typer.Option("--suite/--no-suite")] = True
     """Also ask the general requests that ship with Mixwright (default for two checkpoints without --protect). --no-suite:
     ask only the items of --eval."""
+    repeat: Annotated[bool, typer.Option("--repeat")] = False
+    """Ask BEFORE a second time, in other batches, and say how many of its answers change by themselves."""
+    baseline: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """File of the accepted baseline: BEFORE, the items and these options must be those that were accepted."""
+    bless: Annotated[bool, typer.Option("--bless")] = False
+    """If AFTER passes (or with --no-gate), accept it as the new baseline: write --baseline FILE."""
     looks: int = PLANNED_LOOKS
     """Looks that are planned."""
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -101,6 +107,8 @@ class Gating:
         for name in self.protect_behaviour:
             if name not in BEHAVIOURS:
                 raise unknown_name("behaviour (--protect-behaviour)", name, BEHAVIOURS)
+        if self.bless and self.baseline is None:
+            raise InputError("--baseline FILE with --bless", "none", "Name the file of the accepted baseline.")
         if self.margin is not None and not 0 < self.margin < 100:
             raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
         if self.same and (self.each or self.protect):

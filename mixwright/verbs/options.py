@@ -30,6 +30,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run")]
 SuiteSeed = Annotated[int, typer.Option(min=0)]
 Full = Annotated[bool, typer.Option("--full", help="Print every finding or number.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+LogTo = Annotated[Literal["trackio", "wandb"] | None, typer.Option()]
 FailOn = Annotated[
     Literal["error", "warning", "never"],
     typer.Option(help="Exit with 3 on a finding of this severity or worse. With never, the exit code is 0."),

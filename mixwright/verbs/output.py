@@ -84,8 +84,8 @@ def say_notes(notes: Iterable[str], about: str = "corpus") -> None:
 
 
 def out_json(data: Any) -> None:
-    """Write records to stdout as JSON."""
-    out(json.dumps(to_data(data), indent=1, allow_nan=False))
+    """Write records to stdout as JSON; a path, or a run folder, as text."""
+    out(json.dumps(to_data(data), indent=1, allow_nan=False, default=lambda value: str(getattr(value, "path", value))))
 
 
 def out_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -24,6 +24,7 @@ from mixwright.verbs.output import say
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
+    from mixwright.measure.kept_answers import KeepingLearner
 
 NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
 """Settings of measuring that are noted."""
@@ -41,7 +42,7 @@ class PreparedModels:
     """Settings of what is measured; those of training are defaults and nothing is said of them."""
     corpus: Corpus
     """Rows that can be graded, or compared without."""
-    learners: tuple[Learner, ...]
+    learners: tuple[KeepingLearner, ...]
     """In the order of the paths."""
     noted: Mapping[str, Any]
     """How it is measured, by name, when it was prepared."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.looks import Look
 from mixwright.logs.reading import find_reader
-from mixwright.records import Verdict
+from mixwright.records import AnswerPair, Verdict
 from mixwright.run.folder import RunFolder, write_text
-from mixwright.verbs import output
+from mixwright.run.trackers import check_tracker, log_report
+from mixwright.verbs import baseline, output
 from mixwright.verbs.beside import read_earlier
 from mixwright.verbs.compare import compare
 from mixwright.verbs.comparison_folder import check_folder
@@ -25,15 +27,21 @@ from mixwright.verbs.gating import GATING, Gating
 from mixwright.verbs.general import check_before_measuring, compare_on_suite
 from mixwright.verbs.init import EXAMPLE
 from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
-from mixwright.verbs.options import MEASURING, Json, Measuring, is_server
+from mixwright.verbs.options import MEASURING, Json, LogTo, Measuring, is_server
 from mixwright.verbs.serving import logs_of_sides
 from mixwright.verdict.exported import to_junit, to_markdown
+from mixwright.verdict.page.answers import is_gained, is_lost
+from mixwright.verdict.page.text import to_visible
+from mixwright.verdict.read_parts import read_pairs
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
 from mixwright.verdict.rules.gate_run import check_names
 from mixwright.verdict.stage import write_verdict
 
 COMPARISON = Path("runs/comparison")
+COLUMNS = ("task", "item", "right answer", "before", "after", "grade")
+GRADES = ("lost", "gained", "wrong", "right", "not graded")
+"""Columns of the table for a tracker, and its grades in the order of its rows."""
 
 
 def verdict(
@@ -46,6 +54,7 @@ def verdict(
     folder: Path | RunFolder | str = COMPARISON,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     junit: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    log_to: LogTo = None,
 ) -> Verdict:
     """Say what a model learned and what it lost. Compares it with the earlier model, and writes a page.
 
@@ -65,16 +74,19 @@ def verdict(
         folder: Where a comparison is written.
         markdown: Also write Markdown, for a pull request.
         junit: Also write JUnit XML, for a CI server.
+        log_to: Also log a table of items and the page to this tracker, and damage as an alert.
 
     Raises:
-        InputError: options that do not go together, or a checkpoint, a log, the corpus or the folder that cannot be used.
+        InputError: options that do not go together, a tracker that is not installed, or a checkpoint, a log, the corpus or
+            the folder that cannot be used.
     """
     first, second, run = _find_sides(before, after, folder, example=example)
     measuring = measuring if isinstance(measuring, Measuring) else Measuring(str(measuring))
     if first is None:
         raise InputError("BEFORE and AFTER, or a run folder", "nothing", "To see a report: mixwright verdict --example")
     inputs = (first, second, *(measuring.held_out or "").splitlines())
-    check_exports(markdown, junit, inputs, run)
+    check_tracker(log_to)
+    check_exports({"--markdown": markdown, "--junit": junit, "--baseline": gating.baseline}, inputs, run)
     if second:
         found = _compare(first, second, measuring, run, gating)
     else:
@@ -84,6 +96,9 @@ def verdict(
         write_text(markdown, to_markdown(found))
     if junit is not None:
         write_text(junit, to_junit(found))
+    if log_to is not None:
+        _log(found, run, log_to)
+    baseline.bless(run, found, measuring, gating)
     return found
 
 
@@ -107,6 +122,29 @@ def show(
     return found.exit_code
 
 
+def _log(found: Verdict, run: RunFolder, tracker: str) -> None:
+    """Log the gate's figures, the page and the answers to a tracker, lost ones first."""
+    pairs = sorted(read_pairs(Evidence(run)), key=lambda pair: GRADES.index(_name_grade(pair)))
+    rows = [
+        [pair.task, *(to_visible(text) for text in (pair.prompt, pair.gold, pair.before, pair.after)), _name_grade(pair)]
+        for pair in pairs
+    ]
+    figures: dict[str, Any] = {"gate/outcome": found.outcome}
+    if found.gate is not None and found.gate.mean is not None:
+        figures |= {"gate/change": found.gate.mean.value, "gate/lower": found.gate.mean.low}
+    alarm = found.headline if found.outcome == "damaged" else ""
+    title = f"verdict {found.after}"
+    log_report(tracker, title, figures, COLUMNS, rows, page=run.page, alarm=alarm, say=output.say)
+
+
+def _name_grade(pair: AnswerPair) -> str:
+    """Return what became of an answer, one of `GRADES`."""
+    if not pair.graded:
+        return "not graded"
+    changed = "lost" if is_lost(pair) else "gained" if is_gained(pair) else ""
+    return changed or ("right" if pair.score_after >= RIGHT_FROM_SCORE else "wrong")
+
+
 def _find_sides(
     before: str | Path | RunFolder | None, after: str | Path | None, folder: Path | RunFolder | str, *, example: bool
 ) -> tuple[str | None, str | None, RunFolder]:
@@ -128,6 +166,8 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
         "--beside": gating.beside,
         "--until-decided": gating.until_decided,
         "--max-items": gating.max_items,
+        "--repeat": gating.repeat,
+        "--baseline": gating.baseline,
     }.items():
         if value:
             raise InputError(f"BEFORE AFTER with {name}", "no AFTER", "Name both checkpoints, or leave it out.")
@@ -146,6 +186,7 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
     alone = Measuring(greedy=measuring.greedy)
     check_folder(run)
+    baseline.check_question(measuring, gating)
     if any(map(is_server, (before, after))):
         check_log_options(alone, gating)
         gating = compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
@@ -180,6 +221,7 @@ def _conclude(run: RunFolder, look: Look | None, gating: Gating, *, is_run: bool
     A run folder is asked again what it was asked, unless options ask something else; one that was measured in interim
     analyses as the last of them was.
     """
+    baseline.check_model(run, gating)
     earlier = read_question(run) if look is None else None
     question = replace(gating.question, look=earlier.look if earlier is not None else look)
     if is_run and earlier is not None and gating.question == GateQuestion() != replace(earlier, look=None):
@@ -191,10 +233,10 @@ def _conclude(run: RunFolder, look: Look | None, gating: Gating, *, is_run: bool
     return write_verdict(run, gated=gating.gate, inconclusive=gating.cannot_tell)
 
 
-def check_exports(markdown: Path | None, junit: Path | None, inputs: Iterable[str | Path | None], run: RunFolder) -> None:
+def check_exports(exports: Mapping[str, Path | None], inputs: Iterable[str | Path | None], run: RunFolder) -> None:
     """Raise InputError where an export has no name, or would replace an input, a file of the run or the other export."""
     taken = {Path(name).resolve() for name in inputs if name}
-    for option, path in (("--markdown", markdown), ("--junit", junit)):
+    for option, path in exports.items():
         if path is None:
             continue
         if not path.name:

@@ -9,6 +9,7 @@ from mixwright.behaviours import IN_WORDS
 from mixwright.errors import join_some
 from mixwright.estimates.protected import READABLE_SHARE
 from mixwright.estimates.readings import format_unit
+from mixwright.measure.noise_floor import NOISE_NOTE
 from mixwright.measure.notes import TOKENIZER_NOTE
 from mixwright.records import (
     BehaviourChange,
@@ -336,7 +337,8 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
         change = sum(former.change * former.tokens for former in verdict.former) / tokens
         likelier = f"{format_signed(change, 'nats')} nats per token likelier"
         reasons.append(f"The answers of {verdict.before} are {likelier} under {verdict.after}.")
-    return tuple(reasons)
+    noise = [note.message for note in verdict.notes if note.check == NOISE_NOTE]
+    return (*noise, *reasons) if gate is not None and gate.same else (*reasons, *noise)
 
 
 def _explain_causes(verdict: Verdict) -> list[str]:
