@@ -142,9 +142,6 @@ class MeasureConfig:
     """Tokens up to which a completion that reaches `max_new_tokens` is continued before it is graded; 0 continues none."""
     decoding: Literal["greedy", "sampled"] = "greedy"
     """Decoding with which the model will be used; the primary outcome is measured with it."""
-    options_by: Literal["writing", "likelihood"] = "writing"
-    """How a row with options is answered if its task has the grader `choice`: `writing` grades what the model writes,
-    `likelihood` takes the option with the highest log-probability, end token included."""
     probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
     """Names of the probes to measure before and after training (`mixwright list probes`)."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

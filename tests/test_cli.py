@@ -23,7 +23,7 @@ from mixwright.verbs.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 
 MEASURING = (
     "--adapter --batch-size --budget --chat-template --column --engine --eval --grader --greedy --items "
-    "--max-new-tokens --options-by --parallel --samples --served-model --system --task --temperature --template"
+    "--max-new-tokens --parallel --samples --served-model --system --task --temperature --template"
 )
 """How a checkpoint is measured without a YAML."""
 

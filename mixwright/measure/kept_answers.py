@@ -113,10 +113,6 @@ class KeepingLearner(Learner):
             self._keep({key: dict(make())})
         return self._known[key]
 
-    def knows(self, request: Sequence[Any]) -> bool:
-        """Return whether `remember` was asked this of this checkpoint before."""
-        return self._key(list(request)) in self._known
-
     def _key(self, request: list[Any]) -> str:
         return hashlib.sha256(json.dumps([self._fingerprint, *request]).encode()).hexdigest()
 

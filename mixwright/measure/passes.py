@@ -20,7 +20,6 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import rate
-from mixwright.measure.option_answers import answer_items
 from mixwright.records import Example, Measurement, plain
 
 if TYPE_CHECKING:
@@ -175,9 +174,9 @@ class Passes:
     def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
         """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""
         config, items = self.config, [self.items[index] for index in indices]
-        options_read: dict[int, list[Completion]] = {}
-        settings = {"seed": self.seed, "options_read": options_read, **completion_lengths(config)}
-        write = partial(answer_items, self.learner, items, self.corpus, config, **settings)
+        write = partial(
+            self.learner.sample, [item.prompt for item in items], seed=self.seed, **completion_lengths(config)
+        )
         greedy_share = WRITING_TIME_SHARE / (1 + config.samples)
         greedy = write(count=1, temperature=0, progress=self._report_between(0, greedy_share))
         if not config.samples:

@@ -26,7 +26,7 @@ MATTER_MOST = {
 GROUPS = {
     "Rows": "--column --task --grader --items --suite --suite-seed --trained-on --fresh --start --skills --cue --context",
     "Gate": "--gate --protect --protect-behaviour --each --margin --cannot-tell --until-decided --max-items",
-    "Answers": "--samples --temperature --greedy --options-by --max-new-tokens --system --chat-template --template",
+    "Answers": "--samples --temperature --greedy --max-new-tokens --system --chat-template --template",
     "Machine": "--budget --batch-size --engine --adapter --served-model --parallel --cluster --gpus-per-worker --workers",
     "Output": "--folder --beside --full --why --json --markdown --junit --output --export --export-to --help",
 }

@@ -42,7 +42,7 @@ PLACE = Path("runs") / "served"
 ANSWERS, LOG, SETTINGS = "answers.jsonl", "log.jsonl", "asked.json"
 CHECKED_ANSWERS = 8
 """Kept answers that are asked for again, before more is asked of what may be another model by now."""
-NEEDLESS = ("--options-by", "--batch-size", "--adapter", "--budget")
+NEEDLESS = ("--batch-size", "--adapter", "--budget")
 """Options of measuring that a server has no use for."""
 
 
