@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
 OWN = ("entropy", "kl_nats")
 """Fields of a step that depend on completions, which every process samples for itself."""
-TAPES = ("tape_grpo", "tape_accumulated", "tape_callback", "tape_range", "tape_sft", "tape_dpo")
+TAPES = ("tape_grpo", "tape_accumulated", "tape_range", "tape_sft", "tape_dpo")
 
 
 @pytest.fixture(scope="module")

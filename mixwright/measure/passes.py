@@ -174,9 +174,7 @@ class Passes:
     def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
         """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""
         config, items = self.config, [self.items[index] for index in indices]
-        write = partial(
-            self.learner.sample, [item.prompt for item in items], seed=self.seed, **completion_lengths(config)
-        )
+        write = partial(self.learner.sample, [item.prompt for item in items], seed=self.seed, **completion_lengths(config))
         greedy_share = WRITING_TIME_SHARE / (1 + config.samples)
         greedy = write(count=1, temperature=0, progress=self._report_between(0, greedy_share))
         if not config.samples:

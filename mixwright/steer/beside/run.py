@@ -182,8 +182,6 @@ class RunSteering(Checkpointable):
         self.reward_range = RewardRange(*engine.options.reward_range, was_set=engine.range_was_set)
         """What rewards mean to steering."""
         self.beta, self.lr_reason = beta, lr_reason
-        self.beta_reason = ""
-        """Why beta cannot be moved although there is a reference model; empty when it can."""
         self.lr_factor = 1.0
         self.stop_reason = ""
         """Why training must stop; empty while it may go on."""
@@ -428,10 +426,10 @@ class RunSteering(Checkpointable):
         self.log(self.engine.take_decisions())
         for action in actions:
             if action.kind == "coefficient" and action.target == "beta" and action.value is not None:
-                if self.beta > 0 and action.value > 0 and not self.beta_reason:
+                if self.beta > 0 and action.value > 0:
                     self.beta = action.value
                 else:
-                    self.note(step, "not executed: beta", self.beta_reason or NO_BETA_REASON[self.objective])
+                    self.note(step, "not executed: beta", NO_BETA_REASON[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
                 if self.lr_reason:  # batches with few informative groups move the factor all the time
                     self._note_once(step, "not executed: lr_factor", self.lr_reason)
