@@ -37,8 +37,8 @@ __all__ += ["GateCallback", "read_state", "write_state"]
 __version__ = "0.1.0"
 
 _PUBLIC_MODULES = {
-    # stages as functions; records and settings; plug-ins and their promises
-    "": "api catalog config conformance contracts corpus errors graders records",
+    # stages as functions; records and settings; plug-ins and their contracts
+    "": "api catalog config contracts corpus errors graders records",
     "run.": "folder",  # what a run leaves
     "learner.": "adapting learner load tiny warmup",  # models beside a run
 }

@@ -1,7 +1,6 @@
 """Contracts of the plug-ins: one abstract class per kind, each with few methods.
 
 A plug-in is one final class in one file; its `__init__` takes only keyword options with defaults and stores them.
-`mixwright.conformance` holds the tests of those that third parties write most, for them to run on their own classes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small made-up inputs beside those of `mixwright.conformance.samples`, for the kinds that are tested here alone."""
+"""Small made-up inputs beside those of `plugin_samples.py`, for the kinds that are tested here alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.conformance import samples
+import plugin_samples as samples
+
 from mixwright.records import (
     CanaryOutcome,
     Example,

@@ -6,6 +6,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import plugin_samples as samples
 import pytest
 import yaml
 from steer_world import outcome, pool
@@ -13,7 +14,6 @@ from test_engine_guards import SUCCESS, TASKS, planned
 
 from mixwright import catalog
 from mixwright.config import CorpusConfig, PlanConfig, RunConfig
-from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.plan.overrides import check_overrides
 from mixwright.plan.validate import validate_plan

@@ -1,4 +1,4 @@
-"""Small made-up inputs that the conformance checks feed to plug-ins: mastered, reachable, hopeless and lucky cells."""
+"""Small made-up inputs that the contract tests feed to plug-ins: mastered, reachable, hopeless and lucky cells."""
 
 from __future__ import annotations
 
