@@ -142,7 +142,7 @@ class MeasureConfig:
     """Tokens up to which a completion that reaches `max_new_tokens` is continued before it is graded; 0 continues none."""
     decoding: Literal["greedy", "sampled"] = "greedy"
     """Decoding with which the model will be used; the primary outcome is measured with it."""
-    probes: tuple[str, ...] = ("competence", "formats", "entropy", "drift")
+    probes: tuple[str, ...] = ("competence",)
     """Names of the probes to measure before and after training (`mixwright list probes`)."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Probe -> its keyword arguments: `retention: {learning_rate: 1e-4}`."""

@@ -202,7 +202,7 @@ def target_run() -> None:
         "transfer": {"steps": 4, "batch": 8, "items": 8},
         "retention": {"burst": 4, "after": 4, "batch": 8, "items": 8},
     }
-    measure = {"probes": ["competence", "formats", "entropy", "drift", *probes], "options": probes}
+    measure = {"probes": ["competence", *probes], "options": probes}
     data = settings(
         "targets.jsonl",
         "sft",

@@ -23,7 +23,7 @@ from mixwright.errors import InputError
 from mixwright.records import Example, Observation, Text
 from mixwright.run.workers import Job, Workers
 
-SHARDED = ("contamination", "duplicates", "formats", "frequency")
+SHARDED = ("contamination", "duplicates", "frequency")
 
 
 class InThisProcess(Workers):

@@ -83,7 +83,7 @@ HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "pandas", "matplot
 """What `--help`, `list` and `explain` need nothing of; with any of them they would take more than half a second."""
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["explain", "formats"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["explain", "difficulty"]])
 def test_help_list_and_explain_import_nothing_heavy(arguments: list[str]) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "mixwright", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -151,13 +151,13 @@ def test_control_characters_of_the_data_do_not_reach_the_terminal(call: Call) ->
 def test_list_and_explain_know_every_kind(call: Call) -> None:
     entries = json.loads(call("list", "--json")[1])
     assert {"checks", "probes", "planners", "selectors", "gates", "arms", "sections"} <= {entry["kind"] for entry in entries}
-    code, out, _ = call("explain", "formats")
+    code, out, _ = call("explain", "difficulty")
     assert code == 0
-    assert out.index("checks.formats") < out.index("probes.formats")
+    assert out.index("checks.difficulty") < out.index("planners.difficulty")
     assert "Blind spot:" in out
-    code, _, err = call("explain", "formatz")
+    code, _, err = call("explain", "difficulti")
     assert code == 1
-    assert "formats" in err
+    assert "difficulty" in err
 
 
 def test_list_names_kinds_without_plugins_and_explain_lists_some_for_a_far_name(call: Call) -> None:

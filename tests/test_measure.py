@@ -1,5 +1,4 @@
 import copy
-import math
 import tracemalloc
 from collections import Counter
 
@@ -19,7 +18,6 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.passes import Passes
-from mixwright.measure.probes.formats import normalised_entropy
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Example
 
@@ -259,75 +257,6 @@ def test_partial_credit_is_no_success(monkeypatch):
     assert not [row for row in rows if row.name == "pass@2"]
 
 
-def test_formats_by_hand():
-    answers = {"p": "1", "q": "2"}
-    lines = {"p": ["1", "1", "1", "= 1", "1 1"], "q": ["2", "2", "3", "= 2", "4"]}
-    rows = run("formats", *scripted(lines, answers, samples=4))
-    share, accuracy = named(rows, "share:9", level=None), named(rows, "accuracy:9", level=None)
-    assert (share.value, share.null, share.n) == (5 / 8, 1.0, 8)
-    assert (accuracy.value, accuracy.null, accuracy.n) == (pytest.approx(3 / 5), pytest.approx(3 / 8), 5)
-    assert named(rows, "share:= 9", level=None).value == 2 / 8
-    shares = np.array([5, 2, 1]) / 8
-    expected = -(shares * np.log(shares)).sum() / math.log(3)
-    assert named(rows, "format_entropy", level=None).value == pytest.approx(expected)
-    assert named(rows, "format_entropy", level=None).null == 0.0
-
-
-def test_rare_forms_are_told_together():
-    lines = {"p": ["1", "1", "a", "(1)", "-1"], "q": ["2", "2", "2", "a", "a"]}
-    passes, corpus = scripted(lines, {"p": "1", "q": "2"}, samples=4)
-    rows = catalog.create("probes", "formats", {"top": 2}).measure(passes, corpus, np.random.default_rng(0))
-    assert [row.name for row in rows if row.name.startswith("share:")] == ["share:9", "share:a", "share:(other forms)"]
-    assert sum(row.value for row in rows if row.name.startswith("share:")) == pytest.approx(1)
-
-
-def test_normalised_entropy_of_one_and_of_even_forms():
-    assert normalised_entropy(np.array([7.0])) == 0.0
-    assert normalised_entropy(np.array([2.0, 2.0, 2.0])) == pytest.approx(1.0)
-
-
-def plain_log_softmax(learner: Learner, prompt: str, ids) -> torch.Tensor:
-    start = learner.encode(prompt)
-    with torch.no_grad():
-        logits = learner.model(input_ids=torch.tensor([start + list(ids)])).logits[0, len(start) - 1 : -1]
-    return torch.log_softmax(logits.double(), -1)
-
-
-def test_drift_and_entropy_equal_an_independent_computation(learner, moved, corpus):
-    passes = Passes(moved, learner, CONFIG, corpus, seed=3)
-    kl, entropy, tokens = 0.0, 0.0, 0
-    for item in passes.items:
-        for sample in passes.rollouts[item.id].samples:
-            now = plain_log_softmax(moved, item.prompt, sample.token_ids)
-            start = plain_log_softmax(learner, item.prompt, sample.token_ids)
-            kl += float(torch.nn.functional.kl_div(start, now, log_target=True, reduction="sum"))
-            entropy += float(torch.distributions.Categorical(logits=now).entropy().sum())
-            tokens += len(sample.token_ids)
-    drift = named(run("drift", passes, corpus), "kl", task="*", level=None)
-    assert drift.value == pytest.approx(kl / tokens, rel=1e-4)
-    assert drift.value > 0.02
-    assert (drift.n, drift.null, drift.unit) == (tokens, 0.0, "nats per token")
-    assert drift.low <= drift.value <= drift.high
-    found = named(run("entropy", passes, corpus), "entropy", task="*", level=None)
-    assert found.value == pytest.approx(entropy / tokens, rel=1e-4)
-    assert found.null == pytest.approx(math.log(len(learner.tokenizer)))
-    cells = {(row.task, row.level) for row in run("drift", passes, corpus)}
-    assert cells == {("*", None), ("add", None), ("add", 1.0), ("add", 2.0), ("say", None)}
-
-
-def test_identical_models_have_not_drifted(learner, corpus):
-    same = Learner(copy.deepcopy(learner.model), learner.tokenizer, "same")
-    rows = run("drift", Passes(learner, same, CONFIG, corpus), corpus)
-    assert {(row.value, row.low, row.high) for row in rows} == {(0.0, 0.0, 0.0)}
-
-
-def test_drift_needs_a_start_with_the_same_tokenizer(learner, corpus):
-    assert run("drift", Passes(learner, None, CONFIG, corpus), corpus) == []
-    other = build_tiny(["quite other words"] * 9, ModelConfig(width=16, depth=1, heads=2, vocabulary=400), 0)
-    with pytest.raises(InputError, match="same tokenizer"):
-        run("drift", Passes(learner, other, CONFIG, corpus), corpus)
-
-
 def test_items_are_held_out_fixed_and_bounded(learner, moved, corpus):
     one, two = Passes(learner, None, CONFIG, corpus, seed=1).items, Passes(moved, None, CONFIG, corpus, seed=2).items
     assert one == two
@@ -345,12 +274,12 @@ def test_nothing_to_grade_is_refused(learner):
         measure_learner(learner, corpus, CONFIG, seed=0)
 
 
-def test_the_stage_repeats_itself_and_leaves_the_model_alone(learner, moved, corpus):
+def test_the_stage_repeats_itself_and_leaves_the_model_alone(moved, corpus):
     state, weights = torch.random.get_rng_state(), copy.deepcopy(moved.model.state_dict())
     moved.model.train()
-    first = measure_learner(moved, corpus, CONFIG, start=learner, seed=5)
-    again = measure_learner(moved, corpus, CONFIG, start=learner, seed=5)
-    other = measure_learner(moved, corpus, CONFIG, start=learner, seed=6)
+    first = measure_learner(moved, corpus, CONFIG, seed=5)
+    again = measure_learner(moved, corpus, CONFIG, seed=5)
+    other = measure_learner(moved, corpus, CONFIG, seed=6)
     assert first == again
     assert first.measurements != other.measurements
     assert moved.model.training

@@ -35,7 +35,7 @@ PROMPTS = ["12+7=", "the cat", "1, 2"]
 SETTINGS = """
 corpus: {train: train.jsonl, eval: eval.jsonl}
 model: {path: "tiny:", width: 32, depth: 1, heads: 2, vocabulary: 264, warmup: {steps: 8, batch_size: 16}}
-measure: {items: 6, samples: 2, max_new_tokens: 4, probes: [competence, drift]}
+measure: {items: 6, samples: 2, max_new_tokens: 4, probes: [competence]}
 train: {objective: sft, steps: 25, prompts: 8, learning_rate: 3.0e-2}
 trial: {arms: [uniform, lora], nulls: [], seeds: 1, workers: 1}
 """

@@ -36,7 +36,7 @@ WRONG = {
     "corpus: {train: a.jsonl}\ntrial: {nulls: [permuted, permuted]}\n": "Correct trial.nulls",
     "corpus: {train: a.jsonl}\ntrial: {arms: [uniform, steerd]}\n": "Nearest: steered",
     "corpus: {train: a.jsonl}\ntrial: {nulls: [steered]}\n": "'steered', a lever",
-    "corpus: {train: a.jsonl}\nmeasure: {probes: [entropy]}\n": "the probe competence",
+    "corpus: {train: a.jsonl}\nmeasure: {probes: [held_out_loss]}\n": "the probe competence",
     "corpus: {train: a.jsonl}\ntrain: {settings: {output_dir: elsewhere}}\n": "train.settings without output_dir",
     "corpus: {train: a.jsonl, eval_share: 0}\n": "corpus.eval_share",
     "corpus: {train: a.jsonl}\nplan: {options: {band: x}}\n": "band of planners.difficulty",

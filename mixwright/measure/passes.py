@@ -19,8 +19,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.estimates.intervals import rate
-from mixwright.records import Example, Measurement, plain
+from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Completion, Learner
@@ -53,16 +52,6 @@ class ExampleRollouts:
         return float(self.greedy_score >= RIGHT_FROM_SCORE) if name == "greedy" else float(self.correct.mean())
 
 
-@dataclass(frozen=True)
-class TokenReadings:
-    """Exact readings at every token of an item's samples (end token included), at temperature 1."""
-
-    entropy: NDArray[np.float64]
-    """Shape (tokens,): entropy of the model's next-token distribution, nats."""
-    divergence: NDArray[np.float64] | None
-    """Shape (tokens,): KL(now || start) over the whole vocabulary, nats; None without a starting model."""
-
-
 @dataclass
 class Passes:
     """One model, the items it is measured on, and what it did there.
@@ -73,7 +62,7 @@ class Passes:
     learner: Learner
     """The model as it is now."""
     start: Learner | None
-    """The model as it was, for drift."""
+    """The model as it was, for familiarity."""
     config: MeasureConfig
     """Items per cell, samples per item, temperature, length."""
     corpus: Corpus
@@ -187,76 +176,10 @@ class Passes:
         sampled = write(count=config.samples, temperature=config.temperature, draw_keys=draw_keys, progress=report)
         return greedy, sampled
 
-    @cached_property
-    def logprobs(self) -> dict[str, TokenReadings]:
-        """Entropy, and KL from the start where there is one, at every sampled token, by example id; one forward pass each.
-
-        Raises:
-            InputError: the starting model has another tokenizer.
-        """
-        self._check_start()
-        rows = [(item, ids) for item in self.items for ids in {s.token_ids: None for s in self.rollouts[item.id].samples}]
-        prompts, completions = [item.prompt for item, _ in rows], [ids for _, ids in rows]
-        now = self.learner.distributions(prompts, completions)
-        before = self.start.distributions(prompts, completions) if self.start is not None else None
-        readings_by_row: dict[tuple[str, tuple[int, ...]], TokenReadings] = {}
-        for count, (index, table) in enumerate(now, start=1):
-            if self.report_done:
-                self.report_done(WRITING_TIME_SHARE + (1 - WRITING_TIME_SHARE) * count / len(rows))
-            probabilities = table.exp()
-            entropy = -(probabilities * table).nan_to_num().sum(-1)
-            divergence = None
-            if before is not None:
-                _, start_table = next(before)
-                divergence_terms = probabilities * (table - start_table.to(table.device))
-                divergence = divergence_terms.nan_to_num(posinf=1e30).sum(-1).clamp_min(0).cpu().double().numpy()
-            item, ids = rows[index]
-            readings_by_row[item.id, ids] = TokenReadings(entropy.cpu().double().numpy(), divergence)
-        readings = {}
-        for item in self.items:  # repeated samples count as often as they were drawn
-            own = [readings_by_row[item.id, sample.token_ids] for sample in self.rollouts[item.id].samples]
-            divergences = [one.divergence for one in own if one.divergence is not None]
-            entropies = np.concatenate([one.entropy for one in own])
-            readings[item.id] = TokenReadings(entropies, np.concatenate(divergences) if divergences else None)
-        return readings
-
     def _report_between(self, start: float, end: float) -> Callable[[float], None] | None:
         """What tells how the work goes from share `start` to `end`; None where nobody asked."""
         report = self.report_done
         return None if report is None else lambda share: report(start + (end - start) * share)
-
-    def per_token(self, probe: str, name: str, values: Callable[[TokenReadings], NDArray[np.float64]]) -> list[Measurement]:
-        """Mean nats per token of `values` for every cell and task, and for all (`*`); groups of one item are left out.
-
-        Nothing where no completion is sampled.
-        """
-        if not self.config.samples:
-            return []
-        everything: dict[Group, list[Example]] = defaultdict(list)
-        for item in self.items:
-            everything[item.task, None].append(item)
-        everything |= {**self.cells, ("*", None): list(self.items)}
-        measurements = []
-        for (task, level), items in everything.items():
-            token_values = [values(self.logprobs[item.id]) for item in items]
-            totals = np.array([item_values.sum() for item_values in token_values])
-            estimate = rate(totals, np.array([len(item_values) for item_values in token_values], dtype=float))
-            if estimate is not None:
-                low, high = max(0.0, estimate.low), estimate.high
-                measurements.append(
-                    Measurement(probe, task, name, estimate.value, low, high, estimate.n, "nats per token", level)
-                )
-        return measurements
-
-    def _check_start(self) -> None:
-        if self.start is None or self.start is self.learner:
-            return
-        learner, start = self.learner, self.start
-        sizes = [side.model.config.get_text_config().vocab_size for side in (learner, start)]
-        if sizes[0] != sizes[1] or learner.tokenizer.get_vocab() != start.tokenizer.get_vocab():
-            expected = "a starting model with the same tokenizer, because token probabilities are compared"
-            remedy = "Name the checkpoint that training started from."
-            raise InputError(expected, f"{start.name} and {learner.name}", remedy)
 
 
 def completion_lengths(config: MeasureConfig) -> dict[str, Any]:

@@ -305,8 +305,7 @@ def as_settings_error(error: Exception, settings: Mapping[str, Any]) -> Exceptio
 
 def _measure_after(job: BranchJob, learner: Learner, corpus: Corpus, folder: Path) -> MeasureResult:
     """Measure what a branch or a stage left, on the true items."""
-    from mixwright.learner.adapting import BeneathAdapter, can_switch_off
-    from mixwright.learner.load import load_base, plain_source
+    from mixwright.learner.load import plain_source
     from mixwright.learner.vllm_engine import run_engine
     from mixwright.measure.kept_answers import KeepingLearner
     from mixwright.measure.stage import measure_learner, settings_after
@@ -316,12 +315,6 @@ def _measure_after(job: BranchJob, learner: Learner, corpus: Corpus, folder: Pat
         plain_weights = plain_source(str(folder / "model"))
     elif not job.branch.trains and config.model.adapter is None:
         plain_weights = plain_source(job.base)
-    if not job.branch.trains:
-        start = learner
-    elif config.model.adapter is None and can_switch_off(learner.model):
-        start = BeneathAdapter(learner)  # one copy of the weights serves both
-    else:
-        start = load_base(config.model, job.base)
     settings, seed = settings_after(config.measure), seed_after(config.seed, job.seed)
     with run_engine(config, learner, plain_weights):
-        return measure_learner(KeepingLearner(learner, folder / ANSWERS_FILE), corpus, settings, start=start, seed=seed)
+        return measure_learner(KeepingLearner(learner, folder / ANSWERS_FILE), corpus, settings, seed=seed)

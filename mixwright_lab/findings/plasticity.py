@@ -86,8 +86,6 @@ class Plasticity(Finding):
     )
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "controllers/drift": ("second task at equal success on the first: with KL penalty - without",),
-        "probes/drift": ("KL ~ forgetting", "~ forgetting: KL - weight change"),
-        "probes/entropy": ("-~ second task, sign turned: KL - entropy",),
     }
     REMARKS = (
         "KL predicts forgetting best, weight change predicts later learning best (that contrast was added after the run). "

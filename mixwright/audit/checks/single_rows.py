@@ -22,6 +22,7 @@ from mixwright.audit.shards import map_shards
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.records import Example, Observation, plain
+from mixwright.thoughts import split_thoughts
 
 READ_CHARACTERS = 4000
 """Characters of a text that patterns see, from either end."""
@@ -49,6 +50,7 @@ REMEDIES = {
     "empty": "The model would learn to answer nothing. --fix FILE removes rows without any answer; fill in empty turns.",
     "unanswered": "Leave these rows out, or end each chat with the assistant's turn.",
     "missing": "Leave these rows out: a table with missing values was exported as text.",
+    "thinking": "Remove these rows, or end the thoughts: they teach to think without an answer.",
     "cut": (
         "Generate these answers again with a higher token limit, or leave them out: the model would learn to stop anywhere."
     ),
@@ -59,6 +61,7 @@ WORDS = {
     "empty": "completions are empty",
     "unanswered": "rows have no completion, or end with the user's turn",
     "missing": "completions are a missing value in words",
+    "thinking": "completions have thoughts that do not end",
     "cut": "completions stop in the middle of a sentence",
     "unfilled": "completions hold fields of a template that were never filled in",
     "unfilled prompts": "prompts hold fields of a template that were never filled in",
@@ -151,6 +154,8 @@ def _faults_of(prompt: str, completion: str | None, answer: str | None) -> Itera
         yield "empty", ""
     elif MISSING.fullmatch(completion[:40]) and completion.strip() not in prompt:  # else the prompt asks for the word
         yield "missing", completion.strip()
+    elif split_thoughts(completion)[0] == "open":
+        yield "thinking", ""
     for kind, text in (("unfilled", completion or ""), ("unfilled prompts", prompt)):
         if field := FIELDS.search(CODE.sub("", text[:READ_CHARACTERS])):
             yield kind, field[0]
