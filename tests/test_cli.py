@@ -33,8 +33,8 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 
 FLAGS = {
-    "audit": "TRAIN --balance --check --cluster --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --model --out --skills --steps --task --top-up --workers",
+    "audit": "TRAIN --balance --check --column --context --cue --eval --fail-on --fix --full --grader --json "
+    "--mask --model --out --skills --steps --task --top-up",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,8 +77,6 @@ class Corpus:
         self._folder = folder
         self._graders: dict[str, Grader] = {}
         self._cells: tuple[Cell, ...] | None = None
-        self.map_in_workers: Callable[..., list[tuple[int, Any]]] | None = None
-        """Makes a pass over the rows in workers, while `audit/shards.py` has some."""
 
     def __len__(self) -> int:
         return self.table.num_rows

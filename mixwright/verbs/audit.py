@@ -25,7 +25,6 @@ from mixwright.audit.cues import find_cues
 from mixwright.audit.findings import ROWS, check_findings_folder, worst_first, write_findings
 from mixwright.audit.holes import find_coverage
 from mixwright.audit.learnt import CHECKS
-from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, write_top_up
 from mixwright.catalog import list_defaults
@@ -78,8 +77,6 @@ def audit(
     steps: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
     cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
     context: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
-    workers: Annotated[int, typer.Option(min=0, max=1024)] = 1,
-    cluster: Annotated[str, typer.Option(metavar="ray|ray:HOST:PORT")] = "",
 ) -> AuditReport:
     """Find leaks, repeats and contradictions in training data. Needs no model.
 
@@ -109,10 +106,6 @@ def audit(
         steps: package.module:function that returns the steps of a completion, for the check traces.
         cue: Column whose values may give the answer away, for the check cues. Repeatable.
         context: Column that the author of the completions saw but the model will not, for the check unseen. Repeatable.
-        workers: Processes for the long passes over the rows; 0 takes one per CPU core. Worthwhile from 100,000 rows;
-            findings are the same.
-        cluster: Run the workers on a Ray cluster: ray:HOST:PORT, or ray for a local one (started if needed). Default:
-            processes on this machine.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a path that is in use.
@@ -140,13 +133,11 @@ def audit(
 
         labelled = preview(config.train, model=model, column=column).labelled
         check_options |= {name: {"labelled": labelled} for name in CHECKS}
-    workers = 0 if cluster and workers == 1 else workers
-    with audited_by(workers, cluster, corpus):
-        if fix is not None:
-            cleaned = clean(corpus, checks, check_options, mask=mask)
-            observations = cleaned.observations
-        else:
-            cleaned, observations = None, run_audit(corpus, checks, check_options, whole=any(files.values()))
+    if fix is not None:
+        cleaned = clean(corpus, checks, check_options, mask=mask)
+        observations = cleaned.observations
+    else:
+        cleaned, observations = None, run_audit(corpus, checks, check_options, whole=any(files.values()))
     written: list[str] = []
     if fix is not None and cleaned is not None:
         written += _describe(cleaned, fix, write_cleaned(cleaned, config, fix), mask=mask)
