@@ -34,7 +34,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 FLAGS = {
     "audit": "TRAIN --balance --check --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --model --out --skills --steps --task --top-up",
+    "--mask --model --out --task --top-up",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),

@@ -32,7 +32,6 @@ from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.reading import refuse_held_out
 from mixwright.errors import InputError, join_some
-from mixwright.graders import import_function
 from mixwright.records import Observation
 from mixwright.run.folder import write_text
 from mixwright.verbs import output
@@ -73,8 +72,6 @@ def audit(
     balance: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     top_up: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     model: Annotated[str | None, typer.Option()] = None,
-    skills: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
-    steps: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
     cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
     context: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
 ) -> AuditReport:
@@ -102,8 +99,6 @@ def audit(
         balance: Write a copy of TRAIN with balanced preference pairs, and a manifest.
         top_up: List rows to add to TRAIN: to fill gaps that held-out items show, and to break cues.
         model: Model to train: also check target tokens, template and truncation, as preview does.
-        skills: package.module:function that returns a row's skills, for the check coverage.
-        steps: package.module:function that returns the steps of a completion, for the check traces.
         cue: Column whose values may give the answer away, for the check cues. Repeatable.
         context: Column that the author of the completions saw but the model will not, for the check unseen. Repeatable.
 
@@ -124,8 +119,6 @@ def audit(
     corpus = train if isinstance(train, Corpus) else read_corpus(config)
     cue_columns = tuple(cue or ())
     check_options = {"cues": {"columns": cue_columns}, "unseen": {"columns": tuple(context or ())}}
-    check_options |= {} if skills is None else {"coverage": {"skills": skills}}
-    check_options |= {} if steps is None else {"traces": {"steps": steps}}
     if model is not None and (asked or checks is None):
         if config is IN_MEMORY:
             raise InputError("a file of the rows, to label", "rows in memory", "Name the file.")
@@ -150,7 +143,7 @@ def audit(
         rest = f"; {format_count(len(balanced.left), 'finding')} about preferences left" if balanced.left else ""
         written.append(f"{balance}: {format_count(balanced.kept, 'row')}; {removed}{rest}.")
     if top_up is not None:
-        holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
+        holes = find_coverage(corpus).holes
         cues = [cue for found in find_cues(corpus, cue_columns) for cue in found.cues]
         counts = write_top_up(holes, cues, top_up)
         reasons = f"{format_count(counts['holes'], 'gap')} and {format_count(counts['cues'], 'cue')}"

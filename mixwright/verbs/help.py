@@ -24,10 +24,10 @@ MATTER_MOST = {
 }
 """Verb -> options that its help begins with."""
 GROUPS = {
-    "Rows": "--column --task --grader --items --suite --suite-seed --trained-on --fresh --start --skills --cue --context",
+    "Rows": "--column --task --grader --items --suite --suite-seed --trained-on --fresh --start --cue --context",
     "Gate": "--gate --protect --protect-behaviour --each --margin --cannot-tell --until-decided --max-items",
     "Answers": "--samples --temperature --greedy --max-new-tokens --system --chat-template --template",
-    "Machine": "--budget --batch-size --engine --adapter --served-model --parallel --cluster --gpus-per-worker --workers",
+    "Machine": "--budget --batch-size --engine --adapter --served-model --parallel --cluster --gpus-per-worker",
     "Output": "--folder --beside --full --why --json --markdown --junit --output --export --export-to --help",
 }
 """Heading -> the options under it, in the help of every verb."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, 
     observations = [Observation("frequency", name, "info", count, total, text, "", null, evidence)]
     if share < RARE_PART / tasks:
         text = f"The task is rare: {share:.2%} of rows; an equal share is {1 / tasks:.1%}."
-        remedy = "Raise its weight (planner temperature or equal_shares), or watch it with a canary."
+        remedy = "Raise its weight (planner temperature or equal_shares)."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
     is_large = max(share, token_share) >= LEAST_LOPSIDED
     if is_large and token_share and not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:

@@ -1,7 +1,7 @@
 """Steps of worked solutions of any kind, and the rules by which a wrong value may have come about.
 
-An equation, a value that is stated for code, a number of a tool's result in an answer, or what a user's function reads: each
-is a `Step`, and wrong ones are looked at in the same way.
+An equation, a value that is stated for code, or a number of a tool's result in an answer: each is a `Step`, and wrong ones
+are looked at in the same way.
 """
 
 from __future__ import annotations
