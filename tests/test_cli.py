@@ -55,10 +55,7 @@ FLAGS = {
     "diagnose": "ROLLOUTS --fail-on --full --json",
     "init": "FOLDER",
     "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
-    "mine": flags(
-        "MODEL|RUN.YAML TRAIN",
-        "--cluster --export --export-to --folder --gpus-per-worker --keep --miner --replay --try",
-    ),
+    "mine": "RUN.YAML --budget --cluster --engine --export --export-to --folder --gpus-per-worker --keep --miner --try",
     "list": "KIND --json",
     "explain": "NAME --run",
     "schema": "run|plan|verdict",

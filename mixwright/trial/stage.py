@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
+from mixwright.mine.job import REHEARSAL_TABLE, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.stage import summary_of
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Plan, TrialResult
@@ -47,7 +47,7 @@ def checked_plan(run: CheckedRun) -> tuple[Plan, Corpus]:
         InputError: naming the file, for a plan that does not fit the data and the settings.
     """
     config, folder = run.config, run.folder
-    plan, rows = read_plan(folder.plan), table_file(folder, REHEARSAL_MINER)
+    plan, rows = read_plan(folder.plan), table_file(folder, REHEARSAL_TABLE)
     if any(stage.rehearse for stage in plan.stages) and not rows.is_file():
         remedy = "Set corpus.rehearse; `mixwright run RUN.YAML --only steer`, without --dry-run, writes them first."
         raise InputError("the rows to replay that the plan uses", "none", remedy, file=rows)

@@ -20,7 +20,7 @@ MATTER_MOST = {
     "verdict": ("--eval", "--trained-on", "--protect"),
     "run": ("--init", "--only", "--budget"),
     "preview": ("--model", "--config", "--out"),
-    "mine": ("--miner", "--replay", "--keep"),
+    "mine": ("--miner", "--try", "--keep"),
 }
 """Verb -> options that its help begins with."""
 GROUPS = {

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 IN_MEMORY = CorpusConfig("rows in memory")
 """Stands in settings for rows that were read already."""
 SOURCE = typer.Argument(metavar="MODEL|RUN.YAML")
-Train = Annotated[str | None, typer.Argument(metavar="TRAIN")]
 Folder = Path | str | RunFolder | None
 DryRun = Annotated[bool, typer.Option("--dry-run")]
 SuiteSeed = Annotated[int, typer.Option(min=0)]
