@@ -175,15 +175,13 @@ class MineConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlanConfig:
-    """Which planner makes the plan, and what to change in it."""
+    """Which planner makes the plan."""
 
     planner: str | None = None
     """Planner that writes plan.yaml (`mixwright list planners`). None takes `difficulty` for GRPO, and for SFT and DPO
     `rehearsal`, which keeps the shares of your rows and adds replay."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the planner."""
-    stage: Mapping[str, Any] = field(default_factory=dict)
-    """Fields to overwrite in the plan's stages: selector, gates, controllers, monitors, options."""
 
     def planner_for(self, objective: str) -> str:
         """Return the name of the planner: the one that was set, or the default of the objective."""
@@ -276,7 +274,7 @@ class RunConfig:
     mine: MineConfig = field(default_factory=MineConfig)
     """How miners choose or create rows."""
     plan: PlanConfig = field(default_factory=PlanConfig)
-    """Which planner makes the plan, and what to change in it."""
+    """Which planner makes the plan."""
     train: TrainConfig = field(default_factory=TrainConfig)
     """How the model is trained; the same for every arm of the trial."""
     trial: TrialConfig = field(default_factory=TrialConfig)

@@ -179,13 +179,19 @@ def graded_run() -> None:
     data = settings(
         "graded.jsonl",
         "grpo",
-        plan={"planner": "difficulty", "options": planner, "stage": levers()},
+        plan={"planner": "difficulty", "options": planner},
         train={"beta": 0.02},
         model={"warmup": {"steps": 120, "batch_size": 32, "cells": {"sum@1": 1, "last": 1}}},
         mine={"options": miners},
         trial={"arms": [*ARMS, *left], "nulls": list(NULLS)},
     )
     write_settings("grpo", data)
+    command("measure", "grpo.yaml", "--folder", "grpo")
+    command("plan", "grpo.yaml", "--folder", "grpo")
+    path = Path("grpo/plan.yaml")
+    plan = yaml.safe_load(path.read_text(encoding="utf-8"))
+    plan["stages"][0] |= levers()
+    path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
     command("run", "grpo.yaml", "--folder", "grpo")
     command("scan", "grpo.yaml", "--folder", "grpo", "--columns", "all")
     for miner in miners:

@@ -26,7 +26,6 @@ WRONG = {
     "corpus: {train: a.jsonl}\ntrain: {generations: 1}\n": "run.yaml, line 2: expected train.generations",
     "corpus: {train: a.jsonl}\ntrain:\n  learning_rate: .nan\n": "run.yaml, line 3: expected train.learning_rate",
     "corpus: {train: a.jsonl}\ntrain: {adapters: {lora: {learning_rate: 12}}}\n": "learning_rate: a number less than",
-    "corpus: {train: a.jsonl}\nplan: {stage: {learning_rate: 12}}\n": "a learning_rate above 0 and at most 10",
     "corpus: {train: a.jsonl}\ntrain: {temperature: 0}\n": "train.temperature",
     "corpus: {train: a.jsonl}\nmeasure: {samples: 0}\n": "measure.samples",
     "corpus: {train: a.jsonl}\nmodel: {warmup: {steps: -1}}\n": "model.warmup.steps",
@@ -60,7 +59,6 @@ WRONG = {
     "corpus: {train: half.jsonl}\n": "expected held-out rows with answers",
     # a setting that is read as another one, or that nobody could wait for
     "corpus: {train: a.jsonl}\ntrain: {steps: true}\n": "run.yaml, line 2: expected train.steps: a number or a text, got",
-    "corpus: {train: a.jsonl}\nplan: {stage: {band: [false, true]}}\n": "band",
     "corpus: {train: a.jsonl, eval: ''}\n": "corpus.eval",
     "corpus: {train: a.jsonl}\ntrain: {steps: 100000000000}\n": "train.steps: a number less than or equal to 10000000",
     "corpus: {train: a.jsonl}\ntrial: {seeds: 1000000}\n": "trial.seeds: a number less than or equal to 1000",

@@ -12,6 +12,9 @@ from mixwright.config import MAX_LEARNING_RATE, MAX_STEPS
 from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, EngineOptions, Plan, Stage, cell_key, from_data
 
+STEERING_KINDS = ("selectors", "gates", "controllers", "monitors")
+"""What steers, by kind of plug-in."""
+
 
 def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     """Raise InputError unless `plan` can steer data with these cells.
@@ -93,3 +96,15 @@ def check_options(owner: str, options: Mapping[str, Any]) -> None:
         from_data(EngineOptions, dict(options))
     else:
         catalog.create(kind, name, dict(options))
+
+
+def check_levers(options_by_lever: Mapping[str, Any], setting: str) -> None:
+    """Raise InputError unless each lever of a setting exists and takes the keyword arguments that are asked for."""
+    for name, options in options_by_lever.items():
+        if name != "engine" and name.partition(".")[0] not in STEERING_KINDS:
+            known_names = ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
+            raise unknown_name(f"lever in {setting}", name, known_names)
+        if not isinstance(options, Mapping):
+            expected = f"{setting}: a mapping of keyword arguments under {name}"
+            raise InputError(expected, repr(options)[:80], "Write it as {'kind.name': {'argument': value}}.")
+        check_options(name, options)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.plan.overrides import check_levers
+from mixwright.plan.validate import check_levers
 from mixwright.records import Cell, Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
