@@ -337,7 +337,7 @@ def _log_lines(side: Answered) -> list[str]:
             row |= {"options": options if isinstance(options, list) else None}
             if isinstance(reply, Reply):
                 score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
-                row |= {"completion": reply.text, "cut": reply.cut, "tokens": reply.tokens, "logprob": reply.logprob}
+                row |= {"completion": reply.text, "cut": reply.cut, "tokens": reply.tokens}
                 row |= {"refused": reply.refused or None}
             told = {name: value for name, value in row.items() if value is not None}
             lines.append(json.dumps(told | {"score": score}))
