@@ -97,16 +97,6 @@ def tape_accumulated(folder: Path) -> None:
     grpo(folder, save_strategy="steps", save_steps=1, **settings).train()
 
 
-def wide_tape(trainer_state: Any, **given: Any) -> list[float]:
-    """The same rewards as -1 and 3, and as -1 and 7 at the last step: a range is learnt, and widened once."""
-    right = 7.0 if trainer_state.global_step == STEPS - 1 else 3.0
-    return [right if reward else -1.0 for reward in tape(trainer_state=trainer_state, **given)]
-
-
-def tape_range(folder: Path) -> None:
-    grpo(folder, wide_tape).train()
-
-
 def tape_sft(folder: Path) -> None:
     pairs = rows().rename_column("answer", "completion")
     settings = {"per_device_train_batch_size": 4 // world(), "gradient_accumulation_steps": 2}
@@ -225,7 +215,7 @@ def main(folder: Path) -> None:
         lines.append(f"{name}: {' '.join(map(str, codes))}")
         (folder / "codes.txt").write_text("\n".join(lines) + "\n")
 
-    for what in (tape_grpo, tape_accumulated, tape_range, tape_sft, tape_dpo):
+    for what in (tape_grpo, tape_accumulated, tape_sft, tape_dpo):
         for count in (1, 2):
             note(f"{what.__name__}-{count}", launch(what, folder / f"{what.__name__}-{count}", count))
     note("learning", launch(learning, folder / "learning", 2))

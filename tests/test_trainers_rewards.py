@@ -318,7 +318,7 @@ def test_names_carry_no_control_characters_into_messages(tmp_path: Path) -> None
     [
         ((1.0, 0.0), None),
         ((0.7, 0.3 + 1e-8), None),
-        ((1.0, 1.0), r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums of always, always that you set \(lowest"),
+        ((1.0, 1.0), r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums of always, always \(lowest"),
         (
             (-1.0, 0.0),
             r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums .* \(lowest -\S+, highest -\S+\)",

@@ -118,7 +118,7 @@ class SteeringConfig:
     reward_range: Range | None = _setting(
         None,
         "Rewards of a wrong and of a right answer, summed over the reward functions with their weights. None: the range of "
-        "the plan, else 0 to 1, or what the first batches show.",
+        "the plan, else 0 to 1. Steering clips rewards outside.",
     )
     options: Options = _setting(
         {},
