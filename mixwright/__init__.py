@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from mixwright.steer.beside.state_file import read_state, write_state
     from mixwright.steer.engine import Engine
     from mixwright.steer.pool import Pool, corpus_pool, make_pool
-    from mixwright.trainers.callback import SteeringCallback
     from mixwright.trainers.dpo import SteeredDPOTrainer
     from mixwright.trainers.gate_callback import GateCallback
     from mixwright.trainers.grpo import SteeredGRPOTrainer
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ["PUBLIC", "Corpus", "Engine", "Plan", "Pool", "corpus_pool", "default_plan", "make_pool", "read_corpus"]
 __all__ += ["SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringConfig"]
-__all__ += ["GateCallback", "SteeringCallback", "read_state", "write_state"]
+__all__ += ["GateCallback", "read_state", "write_state"]
 __version__ = "0.1.0"
 
 _PUBLIC_MODULES = {
-    # stages as functions; records and settings; plug-ins and their promises
-    "": "api catalog config conformance contracts corpus errors graders records",
+    # stages as functions; records and settings; plug-ins and their contracts
+    "": "api catalog config contracts corpus errors graders records",
     "run.": "folder",  # what a run leaves
     "learner.": "adapting learner load tiny warmup",  # models beside a run
 }
@@ -52,7 +51,6 @@ _NAMES_BY_MODULE = {
     "steer.engine": "Engine",
     "steer.pool": "Pool corpus_pool make_pool",
     "steer.beside.state_file": "read_state write_state",
-    "trainers.callback": "SteeringCallback",
     "trainers.dpo": "SteeredDPOTrainer",
     "trainers.gate_callback": "GateCallback",
     "trainers.grpo": "SteeredGRPOTrainer",
@@ -60,7 +58,7 @@ _NAMES_BY_MODULE = {
     "trainers.steering": "SteeringConfig default_plan",
 }
 """Module -> the names of `__all__` that it has."""
-_NEEDS_TRAIN_EXTRA = ("GateCallback", "SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer", "SteeringCallback")
+_NEEDS_TRAIN_EXTRA = ("GateCallback", "SteeredDPOTrainer", "SteeredGRPOTrainer", "SteeredSFTTrainer")
 """What needs the packages of the extra `train`."""
 
 

@@ -54,7 +54,7 @@ class CorpusConfig:
     """Where the examples come from."""
 
     train: PathText
-    """Training rows: path (JSONL, JSON, CSV, TSV, Parquet, folder), hub name, or `reasoning-gym:...`; several: one per
+    """Training rows: path (JSONL, JSON, CSV, TSV, Parquet, folder) or hub name; several: one per
     line."""
     eval: PathText | None = None
     """Held-out examples, in the same formats; None holds out `eval_share` of the training rows, chosen by a hash of the
@@ -142,10 +142,7 @@ class MeasureConfig:
     """Tokens up to which a completion that reaches `max_new_tokens` is continued before it is graded; 0 continues none."""
     decoding: Literal["greedy", "sampled"] = "greedy"
     """Decoding with which the model will be used; the primary outcome is measured with it."""
-    options_by: Literal["writing", "likelihood"] = "writing"
-    """How a row with options is answered if its task has the grader `choice`: `writing` grades what the model writes,
-    `likelihood` takes the option with the highest log-probability, end token included."""
-    probes: tuple[str, ...] = ("competence", "formats")
+    probes: tuple[str, ...] = ("competence",)
     """Names of the probes to measure before and after training (`mixwright list probes`)."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Probe -> its keyword arguments: `retention: {learning_rate: 1e-4}`."""
@@ -178,15 +175,13 @@ class MineConfig:
 
 @dataclass(frozen=True, slots=True)
 class PlanConfig:
-    """Which planner makes the plan, and what to change in it."""
+    """Which planner makes the plan."""
 
     planner: str | None = None
     """Planner that writes plan.yaml (`mixwright list planners`). None takes `difficulty` for GRPO, and for SFT and DPO
     `rehearsal`, which keeps the shares of your rows and adds replay."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keyword arguments of the planner."""
-    stage: Mapping[str, Any] = field(default_factory=dict)
-    """Fields to overwrite in the plan's stages: selector, gates, controllers, monitors, options."""
 
     def planner_for(self, objective: str) -> str:
         """Return the name of the planner: the one that was set, or the default of the objective."""
@@ -279,7 +274,7 @@ class RunConfig:
     mine: MineConfig = field(default_factory=MineConfig)
     """How miners choose or create rows."""
     plan: PlanConfig = field(default_factory=PlanConfig)
-    """Which planner makes the plan, and what to change in it."""
+    """Which planner makes the plan."""
     train: TrainConfig = field(default_factory=TrainConfig)
     """How the model is trained; the same for every arm of the trial."""
     trial: TrialConfig = field(default_factory=TrialConfig)

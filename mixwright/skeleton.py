@@ -1,7 +1,7 @@
 """Skeleton of an answer, its form without its content: `12 + 5 = 17` becomes `9 + 9 = 9`.
 
-One implementation for the whole flow (audit, measure, monitors), so that a form seen in the data, in completions and
-during the run has one name. Left out on purpose: meaning, and the length of words and numbers.
+One implementation for the whole flow, so that a form seen in the data and in completions has one name. Left out on
+purpose: meaning, and the length of words and numbers.
 """
 
 from __future__ import annotations
@@ -11,11 +11,6 @@ import re
 
 MAX_CHARACTERS = 80
 """Longest skeleton, characters."""
-
-FORM_SHARE_NAME_PREFIX, FORM_ACCURACY_NAME_PREFIX = "share:", "accuracy:"
-"""Prefixes of the measurements of the probe `formats`; the form follows."""
-OTHER_FORMS = "(other forms)"
-"""Their row of all forms beyond the commonest."""
 
 _END_CHARACTERS_READ = 240
 """Characters read from each end of a long text: the form of an answer shows where it starts and where it ends."""

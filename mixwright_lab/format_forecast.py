@@ -18,9 +18,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mixwright.measure.probes.formats import IN_USE_SHARE
 from mixwright.records import Measurement
-from mixwright.skeleton import FORM_ACCURACY_NAME_PREFIX, FORM_SHARE_NAME_PREFIX, OTHER_FORMS
+from mixwright_lab.format_shares import FORM_ACCURACY_NAME_PREFIX, FORM_SHARE_NAME_PREFIX, IN_USE_SHARE, OTHER_FORMS
 
 PUSH_NATS = 0.25
 """Nats by which the log-odds of two formats move per optimiser step and unit of difference in accuracy. It goes with the

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.intervals import pass_at_k
-from mixwright.measure.probes.formats import measure_formats, normalised_entropy
 from mixwright.records import Example
 from mixwright_lab.format_forecast import forecast_formats, formats_of, predict_winner, steps_to_cross
+from mixwright_lab.format_shares import measure_formats, normalised_entropy
 from mixwright_lab.training.bases import Recipe
 from mixwright_lab.training.grpo import Rollouts
 from mixwright_lab.worlds.chain import STYLES, Chain

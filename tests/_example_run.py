@@ -229,7 +229,7 @@ def _records(run: RunFolder, seeds: int, names: dict[str, str]) -> None:
     write_json(
         run.audit,
         [
-            Observation("formats", None, "info", 3, 9, "Three answer skeletons cover 94 % of the rows.", ""),
+            Observation("options", None, "info", 3, 9, "Three of nine rows have options.", ""),
             Observation(
                 "frequency", names.get("gcd", "gcd"), "warning", 12, 1800, "Seen once in 150 draws.", "Raise its share."
             ),

@@ -23,9 +23,9 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 from tqdm.std import TqdmDefaultWriteLock
 from trainers_tiny import CHEAP, grpo_config, model, rows, sft_config, tokenizer
-from trl import DPOConfig, GRPOTrainer
+from trl import DPOConfig
 
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.records import CellAssessment, Plan, Stage
 
 TqdmDefaultWriteLock.mp_lock = None  # shared with all forks: a killed one would keep it for ever
@@ -95,31 +95,6 @@ def tape_accumulated(folder: Path) -> None:
     size = 8 // world()
     settings = {"per_device_train_batch_size": size, "steps_per_generation": 2, "num_iterations": 2}
     grpo(folder, save_strategy="steps", save_steps=1, **settings).train()
-
-
-def wide_tape(trainer_state: Any, **given: Any) -> list[float]:
-    """The same rewards as -1 and 3, and as -1 and 7 at the last step: a range is learnt, and widened once."""
-    right = 7.0 if trainer_state.global_step == STEPS - 1 else 3.0
-    return [right if reward else -1.0 for reward in tape(trainer_state=trainer_state, **given)]
-
-
-def tape_range(folder: Path) -> None:
-    grpo(folder, wide_tape).train()
-
-
-def tape_callback(folder: Path) -> None:
-    args = grpo_config(
-        folder,
-        shuffle_dataset=False,
-        learning_rate=0.0,
-        max_steps=STEPS,
-        per_device_train_batch_size=8 // world(),
-    )
-    plan = Plan("test", (Stage("grpo", "grpo", 10, SHARES),))
-    steering = SteeringCallback(SteeringConfig(plan), rows(), tape, args)
-    given = {"processing_class": tokenizer(), "callbacks": [steering]}
-    trainer: Any = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
-    trainer.train()
 
 
 def tape_sft(folder: Path) -> None:
@@ -240,7 +215,7 @@ def main(folder: Path) -> None:
         lines.append(f"{name}: {' '.join(map(str, codes))}")
         (folder / "codes.txt").write_text("\n".join(lines) + "\n")
 
-    for what in (tape_grpo, tape_accumulated, tape_callback, tape_range, tape_sft, tape_dpo):
+    for what in (tape_grpo, tape_accumulated, tape_sft, tape_dpo):
         for count in (1, 2):
             note(f"{what.__name__}-{count}", launch(what, folder / f"{what.__name__}-{count}", count))
     note("learning", launch(learning, folder / "learning", 2))

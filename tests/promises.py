@@ -1,4 +1,4 @@
-"""Promises of the kinds of plug-ins that `mixwright.conformance` has no test of: those which seldom come from elsewhere."""
+"""Promises of the kinds of plug-ins that `plugin_promises.py` has no test of."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+import plugin_samples as samples
 import promise_samples as own
 import verdicts
+from plugin_promises import (
+    check_plugin,
+    check_steerer,
+    model_state,
+    require,
+    require_round_trip,
+    require_valid_plan,
+    same_randomness,
+)
 from promises_adapters import check_adapter
+from promises_findings import check_finding
 
-from mixwright.conformance import check_plugin, check_steerer, samples
-from mixwright.conformance.promises import model_state, require, require_round_trip, require_valid_plan, same_randomness
 from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, Measurement, Objective, TrainingSetup, Verdict
 from mixwright.verdict.page.blocks import keep_filled
 from mixwright_extras.scan.contract import Pass
-from mixwright_lab.promises import check_finding
 
 if TYPE_CHECKING:
     from mixwright.contracts import Controller, Export, Gate, Monitor, Planner, Probe, Section

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mixwright.conformance.promises import check_plugin, require, same_randomness
+from plugin_promises import check_plugin, require, same_randomness
 
 if TYPE_CHECKING:
     import torch

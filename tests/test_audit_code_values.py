@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import ast
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.audit.checks.traces import Traces
 from mixwright.corpus import Corpus
-from mixwright.errors import InputError
 from mixwright.records import Example
 from mixwright_extras.checks.code_comments import CodeComments
 from mixwright_extras.code.rules import code_rules
@@ -155,40 +152,3 @@ def test_a_rule_of_code_is_told_from_slips() -> None:
     assert "values of code are wrong" in told
     assert "By operation: code: len" in told
     assert warnings(lambda true: true) == []
-
-
-def hours(row: dict[str, Any]) -> Iterator[tuple[str, int, int, int, int]]:
-    """Minutes that a completion of the form `N h = M min` states."""
-    first, _, rest = row["completion"].partition(" h = ")
-    stated = rest.removesuffix(" min")
-    yield "minutes of hours", int(stated), int(first) * 60, 0, len(row["completion"])
-
-
-def broken(row: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Places beyond the text."""
-    return [("a", 1, 2, 0, len(row["completion"]) + 1)]
-
-
-def raising(row: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """None at all."""
-    raise KeyError(row["id"])
-
-
-def test_a_function_names_the_steps() -> None:
-    rows = [Example(f"i{n}", "time", "?", target=f"{n} h = {n * (100 if n % 4 == 0 else 60)} min") for n in range(1, 60)]
-    corpus = Corpus.from_examples(rows)
-    (warning,) = Traces("test_audit_code_values:hours").check(corpus)
-    assert warning.count == 14
-    assert warning.total == 59
-    assert dict(warning.evidence[0]) == {
-        "id": "i4",
-        "source": "",
-        "step": "4 h = 400 min",
-        "right value": "240",
-        "start": 0,
-        "end": 13,
-        "mask": [[0, 13]],
-    }
-    for name, got in (("broken", "0 and 13"), ("raising", "KeyError")):
-        with pytest.raises(InputError, match=got):
-            Traces(f"test_audit_code_values:{name}").check(corpus)

@@ -15,7 +15,6 @@ from mixwright.audit.checks.coverage import Coverage
 from mixwright.audit.holes import chance_of_absence, find_coverage
 from mixwright.audit.skills import read_skills
 from mixwright.corpus import Corpus
-from mixwright.errors import InputError
 from mixwright.records import Example, Observation
 
 
@@ -147,27 +146,6 @@ def test_one_distribution_has_few_false_alarms() -> None:
     assert len(found) <= 2, [one.message for one in found]
 
 
-def skills_of(row: dict[str, Any]) -> list[str]:
-    return [word for word in row["prompt"].split() if word in ("reverse", "shift")]
-
-
-def fail(row: dict[str, Any]) -> list[str]:
-    raise ValueError(row["id"])
-
-
-def test_a_function_names_the_skills() -> None:
-    corpus = _corpus(
-        [{"prompt": f"Please reverse the word w{n}."} for n in range(50)],
-        [{"prompt": f"Please shift the word v{n}."} for n in range(5)],
-    )
-    (warning, _) = Coverage("test_audit_coverage:skills_of").check(corpus)
-    assert "need a skill that no training row has: shift (5)" in warning.message
-    with pytest.raises(InputError, match="ValueError"):
-        Coverage("test_audit_coverage:fail").check(corpus)
-    with pytest.raises(InputError):
-        Coverage("test_audit_coverage:nothing")
-
-
 def test_the_top_up_list(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rows = [{"prompt": f"Do it with {n * 7919}.", "answer": "7", "skills": ["a"]} for n in range(40)]
@@ -182,20 +160,3 @@ def test_shorter_answers_are_no_hole() -> None:
     """Train has worked solutions, held-out rows have the bare number."""
     train = [{"answer": f"First I add {n} and then I take {n} away, which gives {n}."} for n in range(60)]
     assert not [hole for hole in _holes(_corpus(train, [{"answer": str(n)} for n in range(20)])) if hole[0] == "length"]
-
-
-def leaves(row: dict[str, Any]) -> list[str]:
-    raise SystemExit(0)
-
-
-def talks(row: dict[str, Any]) -> list[str]:
-    print("hello")
-    return ["one"]
-
-
-def test_a_function_cannot_end_or_soil_the_audit(capsys: pytest.CaptureFixture[str]) -> None:
-    corpus = _corpus([{}] * 5, [{}] * 5)
-    with pytest.raises(InputError, match="SystemExit"):
-        Coverage("test_audit_coverage:leaves").check(corpus)
-    Coverage("test_audit_coverage:talks").check(corpus)
-    assert capsys.readouterr().out == ""

@@ -37,6 +37,7 @@ def sound(count: int) -> list[str]:
         ("  \n", "empty"),
         ("NaN", "missing value"),
         ("#N/A", "missing value"),
+        ("<think>I take the lamp and", "thoughts that do not end"),
         ("I am {{name}}, made by {{ author }}.", "{{name}}"),
         ("Write to [Your Company] and ask for the lamp today.", "[Your Company]"),
     ],

@@ -29,7 +29,7 @@ FLOORS = (
     ("verdict",),
     ("run.preflight",),
     ("run.opening",),
-    ("run.pipeline", "conformance"),
+    ("run.pipeline",),
     ("verbs",),
     ("api", "extend"),
     ("__main__",),

@@ -101,6 +101,6 @@ def test_a_dropped_file_is_listed_and_its_missing_package_gives_the_pip_command(
 
 def test_a_row_follows_the_flow() -> None:
     order = list(KIND_BY_NAME)
-    places = [order.index(entry.kind) for entry in entries_named("formats")]
+    places = [order.index(entry.kind) for entry in entries_named("difficulty")]
     assert len(places) >= 2
     assert places == sorted(places)

@@ -23,7 +23,7 @@ from mixwright.verbs.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
 
 MEASURING = (
     "--adapter --batch-size --budget --chat-template --column --engine --eval --grader --greedy --items "
-    "--max-new-tokens --options-by --parallel --samples --served-model --system --task --temperature --template"
+    "--max-new-tokens --parallel --samples --served-model --system --task --temperature --template"
 )
 """How a checkpoint is measured without a YAML."""
 
@@ -33,8 +33,8 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 
 FLAGS = {
-    "audit": "TRAIN --balance --check --cluster --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --model --out --skills --steps --task --top-up --workers",
+    "audit": "TRAIN --balance --check --column --context --cue --eval --fail-on --fix --full --grader --json "
+    "--mask --model --out --task --top-up",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
@@ -55,10 +55,7 @@ FLAGS = {
     "diagnose": "ROLLOUTS --fail-on --full --json --log-to",
     "init": "FOLDER --json",
     "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
-    "mine": flags(
-        "MODEL|RUN.YAML TRAIN",
-        "--cluster --export --export-to --folder --gpus-per-worker --json --keep --miner --replay --try",
-    ),
+    "mine": "RUN.YAML --budget --cluster --engine --export --export-to --folder --gpus-per-worker --json --keep --miner --try",
     "list": "KIND --json",
     "explain": "NAME --json --run",
     "schema": "KIND --json",
@@ -79,11 +76,11 @@ def test_the_flags_are_frozen() -> None:
     assert list(found) == list(FLAGS), "the verbs come in the order of the help"
 
 
-HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "pandas", "matplotlib", "pyarrow", "numpy", "reasoning_gym")
+HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "pandas", "matplotlib", "pyarrow", "numpy")
 """What `--help`, `list` and `explain` need nothing of; with any of them they would take more than half a second."""
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["explain", "formats"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["list"], ["explain", "difficulty"]])
 def test_help_list_and_explain_import_nothing_heavy(arguments: list[str]) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "mixwright", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -151,13 +148,13 @@ def test_control_characters_of_the_data_do_not_reach_the_terminal(call: Call) ->
 def test_list_and_explain_know_every_kind(call: Call) -> None:
     entries = json.loads(call("list", "--json")[1])
     assert {"checks", "probes", "planners", "selectors", "gates", "arms", "sections"} <= {entry["kind"] for entry in entries}
-    code, out, _ = call("explain", "formats")
+    code, out, _ = call("explain", "difficulty")
     assert code == 0
-    assert out.index("checks.formats") < out.index("probes.formats")
+    assert out.index("checks.difficulty") < out.index("planners.difficulty")
     assert "Blind spot:" in out
-    code, _, err = call("explain", "formatz")
+    code, _, err = call("explain", "difficulti")
     assert code == 1
-    assert "formats" in err
+    assert "difficulty" in err
 
 
 def test_list_names_kinds_without_plugins_and_explain_lists_some_for_a_far_name(call: Call) -> None:

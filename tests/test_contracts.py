@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plugin_promises
+import plugin_samples as samples
 import promises
 import pytest
 
-from mixwright import conformance
 from mixwright.catalog import KIND_BY_NAME, create, listing, load
-from mixwright.conformance import samples
 from mixwright.contracts import Selector
 from mixwright.errors import InputError
 
-CHECKS = vars(conformance) | vars(promises)
-EVERY = [
-    pytest.param(kind, name, id=f"{kind}.{name}", marks=[pytest.mark.gym] if "reasoning_gym" in entry.needs else [])
-    for kind in KIND_BY_NAME
-    for name, entry in listing(kind).items()
-]
+CHECKS = vars(plugin_promises) | vars(promises)
+EVERY = [pytest.param(kind, name, id=f"{kind}.{name}") for kind in KIND_BY_NAME for name in listing(kind)]
 SHORT = {"steps": 8, "runs": 2, "items": 8, "max_new_tokens": 8}
 """Options of short trainings and answers: what is promised of them does not depend on their length."""
 
@@ -92,9 +88,9 @@ def test_a_careless_selector_is_caught(fault: str, promise: str, monkeypatch: py
     monkeypatch.setattr(Careless.__init__, "__kwdefaults__", {"fault": fault})
     monkeypatch.setattr(inspect.getmodule(Careless), "__doc__", "Wrong.\n\nSource: x\nUnit: x\nCost: x\nBlind spot: x")
     with pytest.raises(AssertionError, match=promise):
-        conformance.check_selector(Careless)
+        plugin_promises.check_selector(Careless)
 
 
 def test_a_missing_docstring_line_is_caught() -> None:
     with pytest.raises(AssertionError, match="Source:"):
-        conformance.check_selector(Careless)
+        plugin_promises.check_selector(Careless)

@@ -122,7 +122,6 @@ WRONG = {
     "rows alone to plan": (("plan", "a.jsonl"), "mixwright plan MODEL a.jsonl"),
     "a plan without settings to try": (("plan", "now", "a.jsonl", "--dry-run"), "RUN.YAML with --dry-run"),
     "rows before the model": (("plan", "a.jsonl", "now"), "mixwright plan MODEL a.jsonl"),
-    "rows alone to mine": (("mine", "a.jsonl", "--miner", "rehearsal"), "mixwright mine --miner rehearsal MODEL a.jsonl"),
     "system without template": (
         ("measure", "now", "--eval", "a.jsonl", "--system", "x", "--no-chat-template"),
         "--system or --template with the chat template",

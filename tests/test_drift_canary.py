@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -71,15 +69,6 @@ def test_canary_by_hand():
     (alarm,) = monitor.inspect(Signals(40, canaries=canaries([0] * 4 + [1] * 12, 40)))
     assert (alarm.monitor, alarm.task, alarm.value) == ("canary", "t", 0.25)
     assert alarm.threshold == pytest.approx(2 * np.std([1] * 4 + [0] * 12, ddof=1) / 4)
-
-
-def test_a_start_that_is_given_is_that_of_the_range_of_now():
-    monitor = Canary()
-    monitor.inspect(Signals(0, canaries=canaries([1] * 16, 0)))
-    moved = [dataclasses.replace(canary, success=0.3, first_success=0.25) for canary in canaries([1] * 16, 20)]
-    assert monitor.inspect(Signals(20, canaries=tuple(moved))) == [], "by the range of the start it would be a fall of 0.7"
-    fell = [dataclasses.replace(canary, success=0.5, first_success=0.75) for canary in canaries([1] * 16, 40)]
-    assert [alarm.value for alarm in monitor.inspect(Signals(40, canaries=tuple(fell)))] == [0.25]
 
 
 def test_a_single_item_has_an_error_of_one():

@@ -7,9 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from plugin_promises import check_selector
 from project_files import ROOT
-
-from mixwright.conformance import check_selector
 
 
 def test_the_selector_of_the_page_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

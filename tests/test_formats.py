@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixwright.measure.probes.formats import measure_formats, warn_of_unused_forms
 from mixwright.records import Measurement
-from mixwright.skeleton import OTHER_FORMS
 from mixwright_lab.format_forecast import (
     PUSH_NATS,
     FormatShare,
@@ -21,6 +19,7 @@ from mixwright_lab.format_forecast import (
     projected_shares,
     steps_to_cross,
 )
+from mixwright_lab.format_shares import OTHER_FORMS, measure_formats, normalised_entropy
 
 # the forecast
 
@@ -105,26 +104,22 @@ def test_content_has_no_forecast() -> None:
     assert set(formats_of(rows("t", {"a": (0.5, 0.2), "b": (0.4, 0.6), OTHER_FORMS: (0.1, 0.3)}))) == {"t"}
 
 
-def test_an_unused_gold_form_is_reported() -> None:
-    (unused,) = warn_of_unused_forms(rows("t", {"a": (1.0, 0.03), "gold": (0.0, 0.0)}, null=1.0))
-    assert "3%" in unused
-    assert "'gold'" in unused
-    assert warn_of_unused_forms(rows("t", {"a": (1.0, 0.4), "gold": (0.0, 0.0)}, null=1.0)) == []  # work before the answer
-
-
-def test_an_unused_gold_form_is_no_matter_where_greedy_answers_are_right() -> None:
-    seen = rows("t", {"a": (1.0, 0.03), "gold": (0.0, 0.0)}, null=1.0)
-
-    def greedy(task: str, value: float) -> Measurement:
-        return Measurement("competence", task, "greedy", value, 0.0, 1.0, 24, "share", null=0.1)
-
-    assert warn_of_unused_forms([*seen, greedy("t", 0.71)]) == []
-    assert len(warn_of_unused_forms([*seen, greedy("t", 0.04), greedy("u", 0.71)])) == 1
-
-
 def test_the_gold_form_is_told_even_if_no_sample_has_it() -> None:
     forms = np.array([["x", "x"], ["x", "y"]], dtype=object)
     told = measure_formats("t", forms, np.zeros((2, 2)), Counter(gold=2), 5)
     named = {row.name: row for row in told}
     assert (named["share:gold"].value, named["share:gold"].null) == (0.0, 1.0)
     assert "accuracy:gold" not in named
+
+
+def test_shares_accuracies_and_entropy_by_hand() -> None:
+    forms = np.array([["9", "9", "= 9", "9 9"], ["9", "9", "= 9", "9"]], dtype=object)
+    correct = np.array([[1, 1, 0, 0], [1, 0, 0, 0]], dtype=float)
+    told = {row.name: row for row in measure_formats("t", forms, correct, Counter({"9": 2}), 5)}
+    share, accuracy = told["share:9"], told["accuracy:9"]
+    assert (share.value, share.null, share.n) == (5 / 8, 1.0, 8)
+    assert (accuracy.value, accuracy.null, accuracy.n) == (pytest.approx(3 / 5), pytest.approx(3 / 8), 5)
+    shares = np.array([5, 2, 1]) / 8
+    assert told["format_entropy"].value == pytest.approx(-(shares * np.log(shares)).sum() / math.log(3))
+    assert normalised_entropy(np.array([7.0])) == 0.0
+    assert normalised_entropy(np.array([2.0, 2.0, 2.0])) == pytest.approx(1.0)

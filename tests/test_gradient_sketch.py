@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plugin_samples as samples
 import pytest
 import torch
 from promise_samples import measurable
@@ -16,7 +17,6 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.pytorch_utils import Conv1D
 
 from mixwright.config import ModelConfig
-from mixwright.conformance import samples
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.training_rows import TrainingRow, read_training_rows

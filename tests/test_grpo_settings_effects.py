@@ -25,7 +25,7 @@ PLAIN_STEPS = {"optim": "sgd", "max_grad_norm": 0.0, "lr_scheduler_type": "const
 
 def steered(folder: Path, setting: Setting, refuse: Any = lambda groups: [], **more: Any) -> tuple[Any, list[Any]]:
     """A steered trainer that refuses what `refuse` picks from a batch's groups, and the batches it will have seen."""
-    wide = SteeringConfig(UNIFORM, reward_range=(-10, 10))  # asked for: nothing is held back while a range is learnt
+    wide = SteeringConfig(UNIFORM, reward_range=(-10, 10))  # no reward is clipped
     trainer = build(SteeredGRPOTrainer, folder, setting, steering=wide, **more)
     seen = script(trainer, lambda groups: [Action("refuse", group.example, None, "test") for group in refuse(groups)])
     return trainer, seen

@@ -39,7 +39,7 @@ CHATS: list[dict[str, Any]] = [
         (
             sums(),
             "grpo",
-            ("competence", "formats"),
+            ("competence",),
             "difficulty",
             ("uniform", "equal_shares", "steered"),
         ),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from trainers_tiny import UNIFORM, grpo_config, make, model, read, rows, tokenizer, vowels
-from trl.trainer.grpo_trainer import GRPOTrainer
+from trainers_tiny import UNIFORM, make, read
 
-from mixwright import SteeredGRPOTrainer, SteeringCallback, SteeringConfig
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.records import CellAssessment
 from mixwright.steer.pool import make_pool
 from mixwright.trainers.checks import lint_too_hard
@@ -55,15 +53,4 @@ def test_a_real_run_is_warned_once_and_goes_on(tmp_path: Path, caplog: pytest.Lo
     assert sum("hopeless or lucky" in record.getMessage() for record in caplog.records) == 1
     again = make(SteeredGRPOTrainer, tmp_path, settings | {"max_steps": 3}, steering=SteeringConfig(TOO_HARD))
     again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
-    assert lints(tmp_path) == ["lint.too_hard"]
-
-
-def test_a_trainer_class_of_ones_own_is_warned_too(tmp_path: Path) -> None:
-    args = grpo_config(tmp_path, shuffle_dataset=False, max_steps=1, remove_unused_columns=False)
-    steering = SteeringCallback(SteeringConfig(TOO_HARD), rows(), [vowels], args)
-    functions: Any = steering.reward_funcs
-    trainer = GRPOTrainer(
-        model(), functions, args, steering.train_dataset, processing_class=tokenizer(), callbacks=[steering]
-    )
-    trainer.train()
     assert lints(tmp_path) == ["lint.too_hard"]

@@ -1,5 +1,4 @@
 import copy
-import math
 import tracemalloc
 from collections import Counter
 
@@ -19,7 +18,6 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.learner.tiny import build_tiny
 from mixwright.measure.passes import Passes
-from mixwright.measure.probes.formats import normalised_entropy
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Example
 
@@ -259,33 +257,6 @@ def test_partial_credit_is_no_success(monkeypatch):
     assert not [row for row in rows if row.name == "pass@2"]
 
 
-def test_formats_by_hand():
-    answers = {"p": "1", "q": "2"}
-    lines = {"p": ["1", "1", "1", "= 1", "1 1"], "q": ["2", "2", "3", "= 2", "4"]}
-    rows = run("formats", *scripted(lines, answers, samples=4))
-    share, accuracy = named(rows, "share:9", level=None), named(rows, "accuracy:9", level=None)
-    assert (share.value, share.null, share.n) == (5 / 8, 1.0, 8)
-    assert (accuracy.value, accuracy.null, accuracy.n) == (pytest.approx(3 / 5), pytest.approx(3 / 8), 5)
-    assert named(rows, "share:= 9", level=None).value == 2 / 8
-    shares = np.array([5, 2, 1]) / 8
-    expected = -(shares * np.log(shares)).sum() / math.log(3)
-    assert named(rows, "format_entropy", level=None).value == pytest.approx(expected)
-    assert named(rows, "format_entropy", level=None).null == 0.0
-
-
-def test_rare_forms_are_told_together():
-    lines = {"p": ["1", "1", "a", "(1)", "-1"], "q": ["2", "2", "2", "a", "a"]}
-    passes, corpus = scripted(lines, {"p": "1", "q": "2"}, samples=4)
-    rows = catalog.create("probes", "formats", {"top": 2}).measure(passes, corpus, np.random.default_rng(0))
-    assert [row.name for row in rows if row.name.startswith("share:")] == ["share:9", "share:a", "share:(other forms)"]
-    assert sum(row.value for row in rows if row.name.startswith("share:")) == pytest.approx(1)
-
-
-def test_normalised_entropy_of_one_and_of_even_forms():
-    assert normalised_entropy(np.array([7.0])) == 0.0
-    assert normalised_entropy(np.array([2.0, 2.0, 2.0])) == pytest.approx(1.0)
-
-
 def test_items_are_held_out_fixed_and_bounded(learner, moved, corpus):
     one, two = Passes(learner, None, CONFIG, corpus, seed=1).items, Passes(moved, None, CONFIG, corpus, seed=2).items
     assert one == two
@@ -303,12 +274,12 @@ def test_nothing_to_grade_is_refused(learner):
         measure_learner(learner, corpus, CONFIG, seed=0)
 
 
-def test_the_stage_repeats_itself_and_leaves_the_model_alone(learner, moved, corpus):
+def test_the_stage_repeats_itself_and_leaves_the_model_alone(moved, corpus):
     state, weights = torch.random.get_rng_state(), copy.deepcopy(moved.model.state_dict())
     moved.model.train()
-    first = measure_learner(moved, corpus, CONFIG, start=learner, seed=5)
-    again = measure_learner(moved, corpus, CONFIG, start=learner, seed=5)
-    other = measure_learner(moved, corpus, CONFIG, start=learner, seed=6)
+    first = measure_learner(moved, corpus, CONFIG, seed=5)
+    again = measure_learner(moved, corpus, CONFIG, seed=5)
+    other = measure_learner(moved, corpus, CONFIG, seed=6)
     assert first == again
     assert first.measurements != other.measurements
     assert moved.model.training

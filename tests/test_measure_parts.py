@@ -30,7 +30,7 @@ from mixwright.run.opening import open_with_workers
 CONFIG = RunConfig(
     CorpusConfig("train.jsonl", "eval.jsonl"),
     model=ModelConfig(width=32, depth=2),
-    measure=MeasureConfig(items=60, samples=2, max_new_tokens=6, probes=("competence", "formats")),
+    measure=MeasureConfig(items=60, samples=2, max_new_tokens=6, probes=("competence",)),
 )
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plugin_samples as samples
 import pyarrow.parquet as pq
 import pytest
 from cli_call import Call, sums, write
 from made_scans import write_scan
 
 from mixwright.catalog import create
-from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plugin_samples as samples
 import pytest
 import torch
 
 from mixwright.catalog import create
 from mixwright.config import ModelConfig
-from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner

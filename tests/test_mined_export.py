@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import plugin_samples as samples
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mixwright.conformance import samples
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.mine.stage import Mining, write_mined

@@ -6,20 +6,17 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import plugin_samples as samples
 import pytest
 import yaml
 from steer_world import outcome, pool
 from test_engine_guards import SUCCESS, TASKS, planned
 
 from mixwright import catalog
-from mixwright.config import CorpusConfig, PlanConfig, RunConfig
-from mixwright.conformance import samples
 from mixwright.errors import InputError
-from mixwright.plan.overrides import check_overrides
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
 from mixwright.run.folder import read_plan
-from mixwright.run.preflight import check_settings
 from mixwright.steer.engine import Engine
 
 EVEN = {task: 1 / len(TASKS) for task in TASKS}
@@ -49,9 +46,9 @@ NAN = float("nan")
         ("monitors.canary", {"min_fall": -1}),
         ("monitors.canary", {"min_fall": 9}),
         ("monitors.displacement", {"steps_between_alarms": -5}),
-        ("probes.formats", {"top": -1}),
+        ("probes.gold", {"times": 0}),
         ("probes.retention", {"rare": -1}),
-        ("probes.formats", {"top": True}),
+        ("probes.gold", {"times": True}),
         ("planners.temperature", {"temperature": True}),
         ("planners.difficulty", {"band": [False, True]}),
         ("selectors.difficulty", {"candidates": True}),
@@ -72,29 +69,6 @@ def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
-    [
-        {"selector": "difficult"},
-        {"gates": "too_hard"},
-        {"weights": {"poems": 1.0}},
-        {"weights": {}},
-        {"objective": "sft"},
-        {"nope": 1},
-        {"options": {"selectors.difficulty": {"nope": 1}}},
-        {"options": {"selectors.nope": {}}},
-        {"options": {"difficulty": {}}},
-        {"options": {"engine": {"anchr": 0.2}}},
-        {"options": {"engine": {"min_informative_share": 1.9}}},
-    ],
-)
-def test_what_is_asked_of_a_plan_is_checked_before_there_is_one(asked: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        check_overrides(asked, CELLS, "grpo")
-    with pytest.raises(InputError):
-        check_settings(RunConfig(CorpusConfig("any"), plan=PlanConfig(stage=asked)), samples.corpus())
-
-
-@pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"gates.too_hard": {"flor": 0.1}}, "flor"),
@@ -111,12 +85,6 @@ def test_a_plan_edited_by_hand_is_refused_for_its_options_before_a_model_is_load
     plan = to_data(planned(EVEN, selector="difficulty", gates=("too_hard",), options=options))
     with pytest.raises(InputError, match=told):
         validate_plan(from_data(Plan, plan), pool().cells)
-
-
-def test_options_of_a_plug_in_that_the_planner_may_name_pass() -> None:
-    check_overrides({}, CELLS, "grpo")
-    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"on_alarm": "log"}}
-    check_overrides({"steps": 20, "objective": "grpo", "options": options}, CELLS, "grpo")
 
 
 def test_a_state_that_was_taken_does_not_move_with_the_run() -> None:

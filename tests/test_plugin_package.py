@@ -40,8 +40,9 @@ def test_a_plugin_package_is_installed_and_used(tmp_path: Path) -> None:
     assert run("-c", code).strip() == "False"
     seen = json.loads(run("-m", "mixwright", "audit", "a.jsonl", "--check", "capitals", "--json"))["observations"]
     assert [(o["severity"], o["count"]) for o in seen] == [("warning", 1)]
+    environment["PYTHONPATH"] = os.pathsep.join([str(place), str(Path(__file__).parent)])
     run(
         "-c",
-        "from mixwright.catalog import load\nfrom mixwright.conformance import check_check, check_selector\n"
+        "from mixwright.catalog import load\nfrom plugin_promises import check_check, check_selector\n"
         "check_check(load('checks', 'capitals'))\ncheck_selector(load('selectors', 'round_robin'))",
     )

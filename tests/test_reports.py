@@ -13,10 +13,8 @@ import yaml
 from cli_call import Call, write
 from verdicts import damaged
 
-from mixwright.mine.own_answers import RehearsalRows
-from mixwright.records import Example, Interval, Measurement, Observation, Pull, Taught, Teaching
+from mixwright.records import Interval, Measurement, Observation, Pull, Taught, Teaching
 from mixwright.run.folder import RunFolder, write_json, write_measurements
-from mixwright.verbs import mine as mining
 from mixwright.verbs import plan as planning
 from mixwright.verbs.report import MAX_LINES, cut, findings, table
 from mixwright.verdict.stage import to_json_ready
@@ -82,19 +80,6 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> str:
     return "run.yaml"
 
 
-def replayed(monkeypatch: pytest.MonkeyPatch, task: str = "old") -> tuple[str, ...]:
-    """Let a model that is not loaded answer 9 requests."""
-    rows = tuple(
-        Example(f"r{n}", f"{task}{n % 2}", f"Capital number {n}?", target=f"City {n}", extra={"provenance": "m"})
-        for n in range(9)
-    )
-    made = RehearsalRows(rows, ("a note",), 0, 12, {"old0": 32})
-    monkeypatch.setattr(mining, "rehearsal_rows", lambda corpus, load: made)
-    train, test = dirty_files()
-    requests = write("requests.jsonl", [{"prompt": row.prompt} for row in rows])
-    return ("mine", "some/model", train, "--eval", test, "--miner", "rehearsal", "--replay", requests)
-
-
 def reviewed() -> tuple[str, ...]:
     """Write the verdict on a model that lost most tasks, an audit, and what short trainings left."""
     gain, loss = Interval(0.41, 0.3, 0.52, 40), Interval(-0.19, -0.26, -0.12, 40)
@@ -125,8 +110,6 @@ def arguments_of(verb: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
         return ("measure", logged())
     if verb == "plan":
         return ("plan", settings(monkeypatch))
-    if verb == "mine":
-        return replayed(monkeypatch)
     if verb == "review":
         return reviewed()
     if verb == "diagnose":
@@ -135,7 +118,7 @@ def arguments_of(verb: str, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     return ("rewards", "planted_rewards:holds", "--eval", write("answers.jsonl", answered))
 
 
-VERBS = ("audit", "audit_fix", "measure", "plan", "mine", "diagnose", "rewards", "review")
+VERBS = ("audit", "audit_fix", "measure", "plan", "diagnose", "rewards", "review")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -154,7 +137,7 @@ def test_quiet_leaves_the_report_and_silences_stderr(verb: str, call: Call, monk
     assert code == 0
     assert out
     assert [line for line in err.splitlines() if not line.startswith("warning")] == []
-    corpus = ("--eval", "none.jsonl") if verb == "rewards" else ("--miner", "pruning") if verb == "mine" else ()
+    corpus = ("--eval", "none.jsonl") if verb == "rewards" else ()
     code, _, err = call(*arguments[:1], "no/such/file.yaml", *corpus, "--quiet")
     assert (code, err.startswith("error: ")) == (1, True), "errors stay"
 
@@ -185,14 +168,13 @@ def test_a_plan_goes_through_a_pipe_and_its_shares_add_up(call: Call, monkeypatc
     assert rows["old"] == ["10.0%", "12", "1.3", "x", "replay"], "16 of 160 samples, 12 rows"
 
 
-def test_a_hostile_name_moves_no_cursor(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hostile_name_moves_no_cursor(call: Call) -> None:
     rows: list[dict[str, Any]] = [{"task": HOSTILE, "prompt": f"{HOSTILE}{n}", "answer": HOSTILE} for n in range(9)]
     commands = [
         ("audit", write("bad.jsonl", rows * 2)),
         ("audit", "bad.jsonl", "--full"),
         ("measure", write("bad_log.jsonl", [{"task": HOSTILE, "id": str(n), "score": n % 2} for n in range(9)])),
         ("diagnose", write("bad_rollouts.jsonl", [{**row, "completion": HOSTILE, "reward": 0} for row in rows])),
-        replayed(monkeypatch, HOSTILE),
     ]
     for command in commands:
         code, out, err = call(*command)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import plugin_samples as samples
 import pytest
 import torch
 from promise_samples import passes
 from torch import Tensor, nn
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
-from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import plugin_samples as samples
 import pytest
 import torch
 from promise_samples import contents, measurable, scan_passes
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig
-from mixwright.conformance import samples
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner

@@ -12,7 +12,6 @@ from trainers_tiny import model as make_model
 from trainers_tiny import tokenizer as make_tokenizer
 
 from mixwright.answers.table import Answers
-from mixwright.audit.checks.formats import Formats
 from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -89,17 +88,6 @@ def test_arguments_of_the_template_are_typed_as_they_are_read() -> None:
     for typed in (["thinking"], ["a=1", "a=2"], ["a b=1"]):
         with pytest.raises(InputError, match="NAME=VALUE"):
             parse_arguments(typed)
-
-
-def test_the_audit_names_a_task_that_mixes_thoughts() -> None:
-    answers = ["<think>I add.</think>4"] * 30 + ["<think></think>4"] * 10 + ["4"] * 20 + ["<think>I add"] * 2
-    rows = [Example(str(n), "sums", f"{n}+1", target=answer) for n, answer in enumerate(answers)]
-    found = [seen for seen in Formats().check(Corpus.from_examples(rows)) if "thoughts" in seen.message]
-    assert [(seen.severity, seen.message) for seen in found] == [
-        ("info", "32 of 62 answers begin with thoughts, 10 with empty ones, 20 without."),
-        ("warning", "2 of 62 answers have thoughts that do not end."),
-    ]
-    assert not [seen for seen in Formats().check(Corpus.from_examples(rows[:30])) if "thoughts" in seen.message]
 
 
 THINKING = (

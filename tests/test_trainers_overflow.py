@@ -22,9 +22,8 @@ from trainers_tiny import (
     vowels,
 )
 from transformers import TrainerCallback
-from trl import GRPOTrainer
 
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import CellAssessment, Plan, Stage
 
@@ -133,17 +132,6 @@ def test_a_loss_that_overflows_stops_before_the_weights_move(objective: str, tmp
     with pytest.raises(InputError, match=r"step 0, got a loss .*There is no earlier checkpoint: start again with a lower"):
         trainer.train()
     assert torch.equal(parameters(trainer), before)
-
-
-def test_a_trainer_of_ones_own_is_stopped_too(tmp_path: Path) -> None:
-    args = grpo_config(tmp_path, **SAVED, shuffle_dataset=False)
-    plan = Plan("test", (Stage("grpo", "grpo", 6, SHARES),))
-    steering = SteeringCallback(SteeringConfig(plan), rows(), vowels, args)
-    callbacks = [Break("weight", float("nan")), steering]
-    given = {"processing_class": tokenizer(), "callbacks": callbacks}
-    trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
-    with pytest.raises(InputError, match=r"Resume from \S*checkpoint-1"):
-        trainer.train()
 
 
 @pytest.mark.parametrize("objective", ["sft", "dpo"])

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 FILES = ("decisions.jsonl", "steps.jsonl", "draws.parquet", "proof.json")
 OWN = ("entropy", "kl_nats")
 """Fields of a step that depend on completions, which every process samples for itself."""
-TAPES = ("tape_grpo", "tape_accumulated", "tape_callback", "tape_range", "tape_sft", "tape_dpo")
+TAPES = ("tape_grpo", "tape_accumulated", "tape_sft", "tape_dpo")
 
 
 @pytest.fixture(scope="module")
@@ -72,15 +72,6 @@ def test_the_tape_made_the_engine_act(runs: Path) -> None:
     found = {line["what"] for line in lines(runs / "tape_grpo-2", "decisions.jsonl")}
     assert {"refuse.letters@1", "alarm.canary", "lr_factor"} <= found
     assert any(line["refused"] for line in lines(runs / "tape_grpo-2", "steps.jsonl"))
-
-
-def test_two_processes_learn_and_widen_the_range_of_rewards_that_all_of_them_saw(runs: Path) -> None:
-    """Each process scores half of a batch: the range is that of the gathered rewards."""
-    decisions = lines(runs / "tape_range-2", "decisions.jsonl")
-    moved = [(line["what"], line["new"]) for line in decisions if line["what"].startswith("reward_range")]
-    assert moved == [("reward_range held", None), ("reward_range", [-1.0, 3.0]), ("reward_range", [-1.0, 7.0])]
-    held = [line.get("held", False) for line in lines(runs / "tape_range-2", "steps.jsonl")]
-    assert held == [True] * 3 + [False] * 3
 
 
 def test_saves_of_two_processes_wait_for_the_generation_batch(runs: Path) -> None:

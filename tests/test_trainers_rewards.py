@@ -8,7 +8,6 @@ import logging
 import re
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ import pandas
 import pytest
 import torch
 from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, rows, script, tokenizer, vowels
-from trl import GRPOTrainer
 
-from mixwright import SteeredGRPOTrainer, SteeringCallback, SteeringConfig
+from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.time_limit import TooSlow, call_with_timeout
 
@@ -86,17 +84,6 @@ def test_what_is_no_list_of_finite_numbers_stops_before_it_teaches(case: str, tm
         trainer.train()
     assert torch.equal(parameters(trainer), before)
     assert trainer.steered.batches == 0
-
-
-@pytest.mark.parametrize("case", ["-inf", "scalar", "string inside", "too few", "set", "large"])
-def test_a_callback_checks_them_too(case: str, tmp_path: Path) -> None:
-    reward, told = WRONG[case]
-    args = grpo_config(tmp_path, shuffle_dataset=False)
-    steering = SteeringCallback(SteeringConfig(UNIFORM), rows(), reward, args)
-    given = {"processing_class": tokenizer(), "callbacks": [steering]}
-    trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
-    with pytest.raises(InputError, match=told):
-        trainer.train()
 
 
 @pytest.mark.parametrize(
@@ -270,15 +257,12 @@ def test_a_sum_that_overflows_is_refused(weights: list[float], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), 1e13])
-@pytest.mark.parametrize("callback", [False, True])
-def test_weights_that_are_no_numbers_are_refused_at_once(callback: bool, weight: float, tmp_path: Path) -> None:
+def test_weights_that_are_no_numbers_are_refused_at_once(weight: float, tmp_path: Path) -> None:
     settings = {"reward_weights": [1.0, weight], "shuffle_dataset": False}
     functions = [give(1.0, "one"), give(1.0, "two")]
     args, steering = grpo_config(tmp_path, **settings), SteeringConfig(UNIFORM)
-    trainer = partial(SteeredGRPOTrainer, model(), functions, args, rows(), processing_class=tokenizer(), steering=steering)
-    begin = partial(SteeringCallback, steering, rows(), functions, args) if callback else trainer
     with pytest.raises(InputError, match=r"finite reward_weights of at most 1e\+12, got .* for two"):
-        begin()
+        SteeredGRPOTrainer(model(), functions, args, rows(), processing_class=tokenizer(), steering=steering)
 
 
 CHANGES: dict[str, Any] = {
@@ -291,9 +275,8 @@ CHANGES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("callback", [False, True])
 @pytest.mark.parametrize("case", CHANGES)
-def test_what_reward_functions_change_leaves_the_evidence_alone(case: str, callback: bool, tmp_path: Path) -> None:
+def test_what_reward_functions_change_leaves_the_evidence_alone(case: str, tmp_path: Path) -> None:
     found = []
     for change in (False, True):
         live: list[Any] = []
@@ -306,21 +289,13 @@ def test_what_reward_functions_change_leaves_the_evidence_alone(case: str, callb
                 CHANGES[case](completions, completion_ids)
             return rewards
 
-        folder = tmp_path / str(change)
-        if callback:
-            args = grpo_config(folder, max_steps=1, shuffle_dataset=False)
-            steering = SteeringCallback(SteeringConfig(UNIFORM), rows(), judge, args)
-            given = {"processing_class": tokenizer(), "callbacks": [steering]}
-            trainer = GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
-            trainer.steered = steering.run
-        else:
-            trainer = make(
-                SteeredGRPOTrainer,
-                folder,
-                {"max_steps": 1},
-                steering=SteeringConfig(UNIFORM, canary_every=0),
-                reward_funcs=judge,
-            )
+        trainer = make(
+            SteeredGRPOTrainer,
+            tmp_path / str(change),
+            {"max_steps": 1},
+            steering=SteeringConfig(UNIFORM, canary_every=0),
+            reward_funcs=judge,
+        )
         live.append(trainer)
         seen = script(trainer, lambda groups: [])
         trainer.train()
@@ -343,7 +318,7 @@ def test_names_carry_no_control_characters_into_messages(tmp_path: Path) -> None
     [
         ((1.0, 0.0), None),
         ((0.7, 0.3 + 1e-8), None),
-        ((1.0, 1.0), r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums of always, always that you set \(lowest"),
+        ((1.0, 1.0), r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums of always, always \(lowest"),
         (
             (-1.0, 0.0),
             r"\d+ of 8 scored .* reward_range 0 to 1, weighted sums .* \(lowest -\S+, highest -\S+\)",

@@ -12,9 +12,8 @@ import pytest
 from test_trainers_resume import PLAN
 from trainers_tiny import grpo_config, model, read, rows, script, sft_config, tokenizer, vowels
 from transformers import TrainerCallback
-from trl import GRPOTrainer
 
-from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
+from mixwright import SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Action
 
@@ -210,27 +209,3 @@ def test_settings_that_would_draw_again_or_save_twice_are_refused(tmp_path: Path
     given = {"train_dataset": rows().rename_column("answer", "completion"), "processing_class": tokenizer()}
     with pytest.raises(InputError, match="auto_find_batch_size=False"):
         SteeredSFTTrainer(model(), sft_config(tmp_path, auto_find_batch_size=True), **given, steering=True)
-
-
-def with_callback(folder: Path, **settings: Any) -> tuple[SteeringCallback, Any]:
-    defaults = {"max_steps": 6, "save_strategy": "steps", "save_steps": 2, "shuffle_dataset": False}
-    args = grpo_config(folder, **(defaults | settings))
-    steering = SteeringCallback(SteeringConfig(PLAN), rows(), vowels, args)
-    given = {"processing_class": tokenizer(), "callbacks": [steering]}
-    return steering, GRPOTrainer(model(), steering.reward_funcs, args, steering.train_dataset, **given)
-
-
-def test_a_callback_names_the_last_whole_checkpoint(tmp_path: Path) -> None:
-    with_callback(tmp_path)[1].train()
-    kept = [(tmp_path / "steering" / name).read_bytes() for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet")]
-    (tmp_path / "checkpoint-6" / "trainer_state.json").write_text("{")
-    steering, trainer = with_callback(tmp_path)
-    assert steering.last_checkpoint() == str(tmp_path / "checkpoint-4")
-    trainer.train(resume_from_checkpoint=steering.last_checkpoint())
-    again = [(tmp_path / "steering" / name).read_bytes() for name in ("steps.jsonl", "decisions.jsonl", "draws.parquet")]
-    assert again == kept
-
-
-def test_a_callback_refuses_what_it_cannot_follow(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="SteeredGRPOTrainer"):
-        with_callback(tmp_path, dataloader_num_workers=1)

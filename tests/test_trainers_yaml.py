@@ -19,7 +19,7 @@ from trl import (
     TrlParser,
 )
 
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringCallback, SteeringConfig
+from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.errors import InputError
 from mixwright.records import Plan, Stage
 from mixwright.run.folder import write_plan
@@ -140,8 +140,6 @@ def test_no_steering_is_trl_itself(tmp_path: Path) -> None:
     args = SFTConfig(str(tmp_path), **CHEAP)
     trainer = SteeredSFTTrainer(model(), args, steering=False, **given)
     assert trainer.steered is None
-    with pytest.raises(InputError, match="Remove the callback"):
-        SteeringCallback(False, data, [vowels], GRPOConfig(str(tmp_path), **CHEAP))
 
 
 def test_a_mapping_is_refused_with_what_to_give(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from trial_parts import start_run, try_folder
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.load import load_base, load_learner, merge_adapter
+from mixwright.learner.load import load_learner, merge_adapter
 from mixwright.measure.bases import seed_after
 from mixwright.measure.stage import measure_learner, settings_after
 from mixwright.records import Example, Plan, Stage
@@ -78,19 +78,15 @@ def test_an_adapter_for_all_arms_and_what_is_refused(tmp_path: Path) -> None:
 
 
 def test_with_and_without_merging_a_branch_says_the_same(tmp_path: Path) -> None:
-    """The adapter is read on the base; a merged model beside a second copy of the base gives the same measurements."""
-    run, base = prepared(tmp_path)
+    """The adapter is read on the base; a merged model gives the same measurements."""
+    run, _ = prepared(tmp_path)
     config = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, arms=("lora",)))
     try_folder(run, config, progress=lambda *_: None)
     merged = merge_adapter(load_learner(str(run.branch("lora", 0) / "adapter")))
     seed, settings = seed_after(config.seed, 0), settings_after(config.measure)
-    corpus, start = Corpus.load(run.corpus), load_base(config.model, str(base))
-    ours = measure_learner(merged, corpus, settings, start=start, seed=seed).measurements
+    ours = measure_learner(merged, Corpus.load(run.corpus), settings, seed=seed).measurements
     found = read_measurements(run.branch("lora", 0) / "after.parquet")
     assert len(found) == len(ours) > 10
-    drifts = 0
     for one, other in zip(found, ours, strict=True):
         assert (one.probe, one.task, one.name, one.n) == (other.probe, other.task, other.name, other.n)
         assert one.value == pytest.approx(other.value, abs=1e-4)
-        drifts += one.probe == "drift" and one.value > 1e-3
-    assert drifts, "the branch moved away from its base"

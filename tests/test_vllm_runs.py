@@ -30,7 +30,7 @@ pytestmark = [
 SETTINGS = """
 corpus: {train: train.jsonl, eval: eval.jsonl}
 model: {path: "tiny:", width: 64, depth: 2, heads: 2, vocabulary: 270, warmup: {steps: 40, batch_size: 16}}
-measure: {items: 10, samples: 2, max_new_tokens: 5, probes: [competence, drift]}
+measure: {items: 10, samples: 2, max_new_tokens: 5, probes: [competence]}
 train: {objective: sft, steps: 25, prompts: 8, learning_rate: 2.0e-2}
 trial: {arms: [uniform, lora], nulls: [], seeds: 1, workers: 1}
 """

@@ -16,9 +16,8 @@ from typing import Any, Literal, NamedTuple
 
 from mixwright.audit.forms import FormCounts, coarse_form
 from mixwright.audit.leaks import find_leaks
-from mixwright.audit.skills import Skills, read_named_skills, read_skills
+from mixwright.audit.skills import Skills, read_skills
 from mixwright.audit.text import count_tokens
-from mixwright.audit.user_functions import Function
 from mixwright.corpus import Corpus, texts
 
 Kind = Literal["task", "level", "skill", "detail", "pair", "steps", "form", "length"]
@@ -49,7 +48,7 @@ class Need(NamedTuple):
     is_parsed: bool
     """Skills were read from its texts, where nobody named them."""
     is_named: bool
-    """A column or a function named its skills."""
+    """A column named its skills."""
 
 
 @dataclass
@@ -121,16 +120,8 @@ class Coverage:
     """Task and level of held-out rows -> `covered`, or what is missing."""
 
 
-def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
-    """Compare the held-out rows with the training rows. One pass; held-out rows are kept, training rows counted.
-
-    Args:
-        corpus: with both splits.
-        function: names the skills of a row, where its column does not.
-
-    Raises:
-        InputError: `function` fails.
-    """
+def find_coverage(corpus: Corpus) -> Coverage:
+    """Compare the held-out rows with the training rows. One pass; held-out rows are kept, training rows counted."""
     supplies: dict[str, Supply] = defaultdict(Supply)
     together = Supply()
     needs: dict[str, list[Need]] = defaultdict(list)
@@ -138,17 +129,11 @@ def find_coverage(corpus: Corpus, function: Function | None = None) -> Coverage:
     for batch in corpus.batches():
         names = ("id", "task", "source", "split", "level", "skills", "answer")
         columns = (batch.column(name).to_pylist() for name in names)
-        both = (texts(batch, "prompt"), texts(batch, "target"))
-        for name, task, source, split, level, named, gold, prompt, target in zip(*columns, *both, strict=True):
+        for name, task, source, split, level, named, gold, target in zip(*columns, texts(batch, "target"), strict=True):
             own, answer = supplies[task] if split != "eval" else None, gold or target or ""
             if next(copied):
                 continue
-            if function is not None and not named:
-                row = {"id": name, "task": task, "prompt": prompt, "answer": answer, "level": level}
-                skills = read_named_skills(function, row, source)
-            else:
-                skills = read_skills(tuple(named or ()), answer)
-            need = _read_need(name, source, level, skills, answer)
+            need = _read_need(name, source, level, read_skills(tuple(named or ()), answer), answer)
             if own is None:
                 needs[task].append(need)
             else:

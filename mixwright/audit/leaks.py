@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import pyarrow as pa
 
 from mixwright.audit.near_duplicates import NearIndex
 from mixwright.audit.overlap import Overlap, find_overlap
 from mixwright.audit.rows import MAX_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
-from mixwright.audit.shards import map_shards
 from mixwright.audit.text import normal_words
 from mixwright.audit.wrapped import WrappedIndex
 from mixwright.corpus import Corpus
@@ -66,56 +61,24 @@ def _search_leaks(corpus: Corpus) -> Leaks:
     prints = fingerprints(corpus)
     reader = Reader(corpus)
     overlap = _accept_graded_answers(corpus, reader, find_overlap(prints))
-    wrapped_index, near_index = _index(tuple(reader.sample(overlap.held_out[overlap.partner < 0], MAX_ROWS_INDEXED)))
+    wrapped_index = WrappedIndex(tuple(reader.sample(overlap.held_out[overlap.partner < 0], MAX_ROWS_INDEXED)))
     rows = tuple(wrapped_index.rows)
+    near_index = NearIndex(rows, NEAR_SIMILARITY)
     wrapped: dict[int, tuple[int, bool]] = {}
     near: dict[int, int] = {}
     copied, nearly_copied = overlap.copied.copy(), np.zeros(len(corpus), bool)
-    for first, shard in map_shards(corpus, _search_shard, rows, "leaks") if rows else ():
-        for position, (number, inside) in shard.wrapped.items():
-            wrapped.setdefault(position, (first + number, inside))
-        for position, number in shard.near.items():
-            near.setdefault(position, first + number)
-        copied[first + shard.copied] = True
-        nearly_copied[first + shard.nearly_copied] = True
-    near = {at: number for at, number in near.items() if at not in wrapped}
-    return Leaks(prints.tasks, overlap, rows, wrapped_index, near_index, wrapped, near, copied, nearly_copied)
-
-
-class _FoundInShard(NamedTuple):
-    """Of one shard what `Leaks` has, with its own row numbers; rows as int64 numbers."""
-
-    wrapped: dict[int, tuple[int, bool]]
-    near: dict[int, int]
-    copied: np.ndarray
-    nearly_copied: np.ndarray
-
-
-def _search_shard(batches: Sequence[pa.RecordBatch], held_out: tuple[Row, ...]) -> _FoundInShard:
-    """Search the training rows of a shard for held-out ones."""
-    wrapped_index, near_index = _index(held_out)
-    wrapped: dict[int, tuple[int, bool]] = {}
-    near: dict[int, int] = {}
-    copied, nearly_copied = set[int](), set[int]()
-    for row, turn_count in with_turns(batches):
+    for row, turn_count in with_turns(corpus.batches()) if rows else ():
         if row.split == "eval":
             continue
         prompt_words = normal_words(row.prompt)
         for match in wrapped_index.matches(row, prompt_words, is_turn=turn_count > 0):
             wrapped.setdefault(match.position, (row.number, match.inside))
-            copied.add(row.number)
+            copied[row.number] = True
         for at in () if turn_count else near_index.find_near(row, prompt_words):
             near.setdefault(at, row.number)
-            nearly_copied.add(row.number)
-    numbers = (np.array(sorted(found), np.int64) for found in (copied, nearly_copied))
-    return _FoundInShard(wrapped, near, *numbers)
-
-
-@functools.lru_cache(maxsize=1)
-def _index(held_out: tuple[Row, ...]) -> tuple[WrappedIndex, NearIndex]:
-    """Indexes of held-out rows. They have hashes of this process, so that each worker makes its own, once."""
-    wrapped_index = WrappedIndex(held_out)
-    return wrapped_index, NearIndex(tuple(wrapped_index.rows), NEAR_SIMILARITY)
+            nearly_copied[row.number] = True
+    near = {at: number for at, number in near.items() if at not in wrapped}
+    return Leaks(prints.tasks, overlap, rows, wrapped_index, near_index, wrapped, near, copied, nearly_copied)
 
 
 def _accept_graded_answers(corpus: Corpus, reader: Reader, overlap: Overlap) -> Overlap:

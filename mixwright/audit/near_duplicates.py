@@ -13,19 +13,15 @@ most, because how often slots repeat, and how often rows of like wording differ,
 
 from __future__ import annotations
 
-import functools
 import math
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from mixwright.audit.rows import Reader, Row, rows
-from mixwright.audit.shards import map_shards
 from mixwright.audit.text import normal_form, normal_words, numbers_as_written, read_stated_answer, sentences
 from mixwright.corpus import Corpus
 
@@ -312,31 +308,6 @@ class NearRepeats:
     """Such pairs by chance."""
 
 
-@functools.lru_cache(maxsize=1)
-def _index(indexed: tuple[Row, ...], similarity: float) -> NearIndex:
-    """The index of these rows; a worker makes it once for all shards."""
-    return NearIndex(indexed, similarity)
-
-
-class _NearInShard(NamedTuple):
-    """Rows of each task that were searched, and position in the index -> the first of them that nearly is that row."""
-
-    task_sizes: Counter[str]
-    near: dict[int, int]
-
-
-def _find_near_in_shard(
-    batches: Sequence[pa.RecordBatch], sought: tuple[tuple[Row, ...], float], is_searched: np.ndarray
-) -> _NearInShard:
-    index, found = _index(*sought), _NearInShard(Counter(), {})
-    for row in rows(batches):
-        if is_searched[row.number]:
-            found.task_sizes[row.task] += 1
-            for position in index.find_near(row):
-                found.near.setdefault(position, row.number)
-    return found
-
-
 def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: float) -> list[NearRepeats]:
     """Tasks whose train rows have near-duplicates among them; rows that are the same are left to others.
 
@@ -346,17 +317,16 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
         train: int64, row numbers of the train rows, each of those that repeat an earlier one left out.
         similarity: least Jaccard similarity of word runs, 0..1.
     """
-    index = _index(tuple(reader.sample(train, MAX_TRAIN_ROWS_INDEXED)), similarity)
+    index = NearIndex(tuple(reader.sample(train, MAX_TRAIN_ROWS_INDEXED)), similarity)
     is_searched = np.zeros(len(corpus), bool)
     is_searched[train] = True
     repeating_row: dict[int, int] = {}
     task_sizes, positions_by_task = Counter[str](), defaultdict[str, list[int]](list)
-    for first, shard in map_shards(
-        corpus, _find_near_in_shard, (tuple(index.rows), similarity), "near-duplicates", is_searched
-    ):
-        task_sizes.update(shard.task_sizes)
-        for position, number in shard.near.items():
-            repeating_row.setdefault(position, first + number)
+    for row in rows(corpus.batches()):
+        if is_searched[row.number]:
+            task_sizes[row.task] += 1
+            for position in index.find_near(row):
+                repeating_row.setdefault(position, row.number)
     for position, row in enumerate(index.rows):
         positions_by_task[row.task].append(position)
     repeats = []

@@ -18,7 +18,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit.shards import map_shards
 from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, read_conclusion
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.reading import task_of
@@ -327,21 +326,11 @@ _KNOWN: WeakKeyDictionary[Corpus, Fingerprints] = WeakKeyDictionary()
 def fingerprints(corpus: Corpus) -> Fingerprints:
     """One pass over `corpus`, or none where it is known; turns of chats are read where there are two splits."""
     if corpus not in _KNOWN:
-        with_further_texts = len(corpus.table["split"].unique()) > 1
-        codes, parts = dict[str, int](), list[np.ndarray]()
-        for first, (tasks, texts) in map_shards(corpus, _read_shard_fingerprints, with_further_texts, "fingerprints"):
-            texts["row"] += first
-            texts["task"] = np.array([codes.setdefault(task, len(codes)) for task in tasks], np.int32)[texts["task"]]
-            parts.append(texts)
-        texts = np.concatenate([*(part[part["turns"] == 0] for part in parts), *(part[part["turns"] > 0] for part in parts)])
-        _KNOWN[corpus] = Fingerprints(tuple(codes), texts)
+        _KNOWN[corpus] = _read_fingerprints(corpus.batches(), len(corpus.table["split"].unique()) > 1)
     return _KNOWN[corpus]
 
 
-def _read_shard_fingerprints(
-    batches: Sequence[pa.RecordBatch], with_further_texts: bool
-) -> tuple[tuple[str, ...], np.ndarray]:
-    """Return the tasks of a shard in their order, and its texts."""
+def _read_fingerprints(batches: Iterable[pa.RecordBatch], with_further_texts: bool) -> Fingerprints:
     codes = dict[str, int]()
 
     def read() -> Iterator[tuple[Any, ...]]:
@@ -353,7 +342,8 @@ def _read_shard_fingerprints(
                 yield row.number, codes.setdefault(row.task, len(codes)), turns, row.split == "eval", *prompt, *answer
 
     texts = np.fromiter(read(), _TEXT)
-    return tuple(codes), texts
+    is_row = texts["turns"] == 0
+    return Fingerprints(tuple(codes), np.concatenate([texts[is_row], texts[~is_row]]))
 
 
 def _prints_of_answer(answer: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Skills that a row needs: as its column `skills` names them, as a user's function says, or read from tool calls.
+"""Skills that a row needs: as its column `skills` names them, or read from tool calls.
 
 Source: skills as units of coverage, Zhao et al. 2025 (arXiv 2508.01191); the parser is our own.
 """
@@ -6,9 +6,8 @@ Source: skills as units of coverage, Zhao et al. 2025 (arXiv 2508.01191); the pa
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from mixwright.audit.user_functions import Function, WrongResultError, call_function
 from mixwright.tool_calls import calls_of
 
 MAX_JSON_CHARACTERS = 20_000
@@ -36,22 +35,6 @@ def read_skills(named: tuple[str, ...], answer: str) -> Skills:
         return Skills(named, parsed=False)
     is_json = answer[:1] in ("{", "[") and len(answer) <= MAX_JSON_CHARACTERS
     return (_read_calls(answer) if is_json else None) or Skills()
-
-
-def read_named_skills(function: Function, row: dict[str, Any], row_source: str) -> Skills:
-    """The skills that a user's function names for a row; `row_source` is the row's file and line, for a refusal.
-
-    Raises:
-        InputError: it raises, or returns something else than texts.
-    """
-    return call_function(function, row, _read_names, ("--skills", "a list of skills, each a text"), row_source)
-
-
-def _read_names(found: Any) -> Skills:
-    names = (found,) if isinstance(found, str) else tuple(found)
-    if wrong := [type(name).__name__ for name in names if type(name) is not str or not name]:
-        raise WrongResultError(f"one with {wrong[0]}")
-    return Skills(names, parsed=False)
 
 
 def _read_calls(answer: str) -> Skills | None:

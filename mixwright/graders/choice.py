@@ -58,18 +58,6 @@ class Choice(Grader):
         """Mean of 1 / number of different options; None when a row has no options."""
         return luck_of([len(set(self._options(example).values())) for example in examples])
 
-    def candidates(self, example: Example) -> tuple[str, ...]:
-        """What a completion can be, no two of them one option: the options' texts where the answer is one of
-        them, else their labels. Empty where the row has no options.
-        """
-        columns = (self.column,) if self.column else OPTION_COLUMNS
-        options, answer = labelled_options(example, columns), _normalise(example.answer or "")
-        is_text = answer in map(_normalise, options.values())
-        candidate_by_text: dict[str, str] = {}
-        for label, text in options.items():
-            candidate_by_text.setdefault(_normalise(text), text if is_text else label)
-        return tuple(candidate_by_text.values())
-
     def _options(self, example: Example) -> dict[str, str]:
         """Label -> text, both normalised; empty when the row has none."""
         return _normalise_options(labelled_options(example, (self.column,) if self.column else OPTION_COLUMNS))

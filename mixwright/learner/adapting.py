@@ -18,7 +18,6 @@ from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError, join_some, told_as
 from mixwright.learner.batches import without_warnings
 from mixwright.learner.checkpoint_checks import check_adapter_weights
-from mixwright.learner.learner import Learner
 from mixwright.run.folder import write_json
 
 if TYPE_CHECKING:
@@ -130,16 +129,3 @@ def _told_as_misfit(folder: Path) -> contextlib.AbstractContextManager[None]:
 def can_switch_off(model: Any) -> bool:
     """Whether the model is a base with an adapter of PEFT on it, which reads exactly as the base once that is off."""
     return hasattr(model, "disable_adapter")
-
-
-class BeneathAdapter(Learner):
-    """The base of a learner that PEFT adapted, read with the adapter switched off: both share one copy of the weights."""
-
-    def __init__(self, adapted: Learner) -> None:
-        vars(self).update(vars(adapted))
-        self.shares_prompts = False  # that way of writing asks the model itself
-
-    def forward(self, *inputs: Any, **options: Any) -> Any:
-        """As `Learner.forward`, of the base."""
-        with self.model.disable_adapter():
-            return super().forward(*inputs, **options)

@@ -19,7 +19,6 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
-from mixwright.measure.option_answers import answer_items
 from mixwright.records import Example, plain
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class Passes:
     learner: Learner
     """The model as it is now."""
     start: Learner | None
-    """The model as it was."""
+    """The model as it was, for familiarity."""
     config: MeasureConfig
     """Items per cell, samples per item, temperature, length."""
     corpus: Corpus
@@ -162,9 +161,7 @@ class Passes:
     def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
         """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""
         config, items = self.config, [self.items[index] for index in indices]
-        options_read: dict[int, list[Completion]] = {}
-        settings = {"seed": self.seed, "options_read": options_read, **completion_lengths(config)}
-        write = partial(answer_items, self.learner, items, self.corpus, config, **settings)
+        write = partial(self.learner.sample, [item.prompt for item in items], seed=self.seed, **completion_lengths(config))
         greedy_share = 1 / (1 + config.samples)
         greedy = write(count=1, temperature=0, progress=self._report_between(0, greedy_share))
         if not config.samples:

@@ -11,7 +11,7 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,6 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, join_some
 from mixwright.graders.follows import are_rules
-from mixwright.measure.option_answers import options_of
 from mixwright.measure.passes import Passes, evenly_spread, interleave
 from mixwright.records import Example, from_data, plain
 
@@ -271,10 +270,8 @@ def find_room(
     """
     longest, picked = longest_answer(learners, corpus, config)
     tightest = _find_tightest(learners, corpus if trained else picked)
-    default_room, options = _room_of_data(corpus, picked, longest, tightest), options_of(picked, corpus, config)
-    items = spread_items([item for index, item in enumerate(picked) if index not in options])
-    if not items:
-        return replace(default_room, why="all answers are options chosen by log-probability")
+    default_room = _room_of_data(corpus, picked, longest, tightest)
+    items = spread_items(picked)
     limit = None if tightest is None else max(1, tightest.left_tokens)
     say(f"answer length: each model completes {len(items):,} items without a limit")
     most_tokens = MAX_TOKENS if limit is None else min(MAX_TOKENS, limit)

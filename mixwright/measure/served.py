@@ -1,7 +1,7 @@
 """A model behind a server that speaks OpenAI's protocol: what it can be asked, and its answers.
 
 Source: the API reference of OpenAI's chat completions and completions, as vLLM, llama.cpp and others offer them.
-Unit: one request per answer; log-probabilities in nats.
+Unit: one request per answer.
 Cost: the server's; requests run side by side in threads, and the `openai` client repeats failed ones with back-off.
 Blind spot: what a server does with a field that it does not know. It is tried before anything is measured: a server may take
     a temperature and decode greedily all the same.
@@ -40,11 +40,11 @@ RETRIES = 6
 """Times that a request is repeated after a connection error, a time-out, or the codes 408, 409, 429 and 5xx."""
 MAX_CHARACTERS_PER_TOKEN = 200
 """Longer completions are refused: no tokenizer has such tokens."""
-MAX_COUNT, MAX_NATS = 10**9, 1e6
-"""Tokens of a completion, and nats of a token, above which a server is not believed."""
+MAX_COUNT = 10**9
+"""Tokens of a completion above which a server is not believed."""
 TRIED_PROMPTS = 4
 """Prompts on which it is seen whether samples differ and seeds are heeded."""
-LOGPROBS, SEEDS, UNALTERED = "log-probabilities", "seeds", "control of penalties and cut-offs"
+SEEDS, UNALTERED = "seeds", "control of penalties and cut-offs"
 SAME_GREEDY = "repeatable greedy answers"
 UNALTERED_FIELDS = {"top_p": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0}
 """Fields that everybody takes, at values that change nothing."""
@@ -86,8 +86,6 @@ class Reply:
     """Whether the server filtered it, or says that the model refused."""
     tokens: int | None = None
     """Tokens, where the server counts them."""
-    logprob: float | None = None
-    """Log-probability of all its tokens, nats, where the server says it."""
 
 
 Key = tuple[str, str, int]
@@ -132,8 +130,6 @@ class ServedModel:
             InputError: it answers none of them; or samples are asked for and it decodes greedily.
         """
         first = self._answer_some(prompts[: 4 * TRIED_PROMPTS])
-        if any(reply.text and reply.logprob is None for reply in first.values()) and LOGPROBS not in self.lacking:
-            self.lacking.append(LOGPROBS)
         texts = [reply.text for reply in first.values()]
         same_seed = [self.ask(prompts[n], 1).text for n in first]
         if self.asking.temperature == 0:
@@ -177,7 +173,7 @@ class ServedModel:
 
     def _ask_with_fewer_fields(self, prompt: Text) -> Reply:
         """An answer, without the fewest fields that keep the server from giving one. Raises RefusedRequest where none do."""
-        known = [name for name in (UNALTERED, LOGPROBS, SEEDS) if name not in self.lacking]
+        known = [name for name in (UNALTERED, SEEDS) if name not in self.lacking]
         lacking, last = self.lacking, RefusedRequest("")
         for count in range(len(known) + 1):
             for left_out in itertools.combinations(known, count):
@@ -210,8 +206,6 @@ class ServedModel:
         asking = self.asking
         fields: dict[str, Any] = {"model": asking.model, "temperature": asking.temperature, **UNALTERED_FIELDS}
         fields[self._length_field if asking.chat else "max_tokens"] = asking.max_tokens
-        if LOGPROBS not in self.lacking:
-            fields |= {"logprobs": True, "top_logprobs": 1} if asking.chat else {"logprobs": 1}
         if SEEDS not in self.lacking:
             fields["seed"] = seed
         fields["extra_body"] = {} if UNALTERED in self.lacking else dict(UNALTERED_EXTRA_FIELDS)
@@ -371,25 +365,13 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
         raise InputError(f"a completion from {asking.url}", "a completion that ended with a server error", GOES_ON)
     text = _without_key(text.encode("utf-8", "replace").decode("utf-8"))  # no half of a character is kept
     refused = reason == "content_filter" or bool(getattr(message, "refusal", None))
-    tokens, logprob = _read_count(answer), _read_logprob(getattr(choice, "logprobs", None))
-    return Reply(text, cut=reason == "length", refused=refused, tokens=tokens, logprob=logprob)
+    return Reply(text, cut=reason == "length", refused=refused, tokens=_read_count(answer))
 
 
 def _read_count(answer: Any) -> int | None:
     """Tokens of the completion; None where the server says nothing that can be."""
     count = getattr(getattr(answer, "usage", None), "completion_tokens", None)
     return count if isinstance(count, int) and 0 <= count < MAX_COUNT else None
-
-
-def _read_logprob(logprobs: Any) -> float | None:
-    """Sum over the tokens of an answer; None where a server gives none, or not of all of them."""
-    content = getattr(logprobs, "content", None)
-    is_list = isinstance(content, list)
-    values = [getattr(token, "logprob", None) for token in content] if is_list else getattr(logprobs, "token_logprobs", None)
-    if not isinstance(values, list) or not values:
-        return None
-    known = [value for value in values if isinstance(value, float | int) and -MAX_NATS <= value <= 0]  # NaN is not
-    return float(sum(known)) if len(known) == len(values) else None
 
 
 def _to_input_error(error: Exception, asking: Asking) -> InputError:

@@ -77,7 +77,7 @@ def measure_learner(
         learner: left as it was.
         corpus: its eval split is measured (all of it when there is none); its train split, if there, gives the chance level.
         config: probes and sizes.
-        start: the model that training began with.
+        start: the model that training began with, for familiarity.
         seed: of samples and probes; one seed before and after couples the two.
         report_done: called with the share of the work that is done, 0..1.
         nested: what is sampled for an item does not depend on how many others are measured.

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from mixwright.corpus import Corpus
     from mixwright.mine.choosing import TrainRows
 
-REHEARSAL_MINER = "rehearsal"
-"""Miner whose table a plan's rows to rehearse are drawn from."""
+REHEARSAL_TABLE = "rehearsal"
+"""Table that a plan's rows to rehearse are drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,13 @@ def mine_rehearsal(run: CheckedRun, workers: Workers, *, say: Callable[[str], No
     Nothing is done where the corpus has none, or where the table is newer than the corpus.
     """
     config, folder = run.config, run.folder
-    table, rows = table_file(folder, REHEARSAL_MINER), folder.corpus / "rows.parquet"
+    table, rows = table_file(folder, REHEARSAL_TABLE), folder.corpus / "rows.parquet"
     if not len(run.corpus.select(split=REHEARSE_SPLIT)) or (
         table.exists() and table.stat().st_mtime >= rows.stat().st_mtime
     ):
         return
     build_bases(run, workers)
-    start, options = bases_of(config.model, folder)[0], options_of(config.mine, REHEARSAL_MINER, None)
-    job = MineJob(str(folder.path), start, config, REHEARSAL_MINER, options)
+    job = MineJob(str(folder.path), bases_of(config.model, folder)[0], config, REHEARSAL_TABLE, {})
     (notes,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in notes:
         say(f"  {note}")
@@ -140,7 +139,7 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
         def load() -> KeepingLearner:
             return KeepingLearner(stack.enter_context(load_writing(config, job.base)), answers_file)
 
-        rehearsal = rehearsal_rows(Corpus.load(run.corpus), load, **job.options)
+        rehearsal = rehearsal_rows(Corpus.load(run.corpus), load)
     path = table_file(run, job.miner)
     write_json(path.with_suffix(".json"), rehearsal.summary())
     write_rows(path, rehearsal.rows)  # last: by it a run knows that they were written
@@ -159,7 +158,7 @@ def with_mined_rehearsal(folder: RunFolder, corpus: Corpus) -> Corpus:
     """The corpus with the rows of mine/rehearsal.parquet in place of the rows to rehearse that it was read with."""
     if not len(corpus.select(split=REHEARSE_SPLIT)):
         return corpus
-    table = table_file(folder, REHEARSAL_MINER)
+    table = table_file(folder, REHEARSAL_TABLE)
     return corpus.with_rehearsal(read_rows(table) if table.is_file() else ())
 
 

@@ -1,4 +1,4 @@
-"""Stage that plans: the configured planner over what was measured, and what the user wants otherwise laid over its plan."""
+"""Stage that plans: the configured planner over what was measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from mixwright.catalog import create
-from mixwright.plan.overrides import apply_overrides
 from mixwright.records import Measurement, Objective, Plan, TrainingSetup
 from mixwright.run.folder import read_measurements, write_plan
 
@@ -20,7 +19,7 @@ def make_plan(settings: PlanConfig, train: TrainConfig, corpus: Corpus, competen
     """The planner's plan from what was measured; pure. Raises InputError when the planner lacks what it plans by.
 
     Args:
-        settings: the planner, its options, and what is wanted otherwise.
+        settings: the planner and its options.
         train: objective, steps, prompts, generations and beta are read.
         corpus: what is to be trained on, with the rows to rehearse that are ready (`with_rehearsal`).
         competence: measurements of the model that training begins with, on `corpus`.
@@ -28,8 +27,7 @@ def make_plan(settings: PlanConfig, train: TrainConfig, corpus: Corpus, competen
     objective, cells = cast("Objective", train.objective), corpus.cells_with_rehearsal()
     training = TrainingSetup(train.steps, objective, train.prompts, train.beta > 0, train.generations)
     planner = create("planners", settings.planner_for(train.objective), dict(settings.options))
-    planned = planner.plan(cells, competence, training)
-    return apply_overrides(planned, settings.stage)
+    return planner.plan(cells, competence, training)
 
 
 def plan_run(run: CheckedRun) -> Plan:

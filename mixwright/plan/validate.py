@@ -12,6 +12,9 @@ from mixwright.config import MAX_LEARNING_RATE, MAX_STEPS
 from mixwright.errors import InputError, unknown_name
 from mixwright.records import Cell, EngineOptions, Plan, Stage, cell_key, from_data
 
+STEERING_KINDS = ("selectors", "gates", "controllers", "monitors")
+"""What steers, by kind of plug-in."""
+
 
 def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     """Raise InputError unless `plan` can steer data with these cells.
@@ -19,13 +22,14 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     Tasks of the data that a stage gives no weight are not drawn in it; tasks of the plan that the data lacks are refused.
 
     Raises:
-        InputError: no stage, a task that the data lacks, a cell twice, weights that are not shares, a
+        InputError: no stage or several, a task that the data lacks, a cell twice, weights that are not shares, a
             band or steps that make no sense, a plug-in that does not exist, or an option that it does not take.
     """
-    if not plan.stages:
-        raise InputError("a plan with at least one stage", "none", "Write one with `mixwright plan`.")
+    if len(plan.stages) != 1:
+        remedy = "Keep one: to train stages one after the other, start a run from what the run before it left."
+        raise InputError("a plan of one stage", f"{len(plan.stages)}", remedy)
     tasks = {cell.task for cell in cells}
-    named_tasks = [task for s in plan.stages for task in (*s.weights, *s.bands, *s.rehearse, *s.expected)]
+    named_tasks = [task for s in plan.stages for task in (*s.weights, *s.bands, *s.rehearse)]
     for task in (*named_tasks, *(cell.task for cell in plan.cells)):
         if task not in tasks:
             error = unknown_name("task in the data that the plan names", task, tasks)
@@ -34,8 +38,6 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
             )
     if repeated_name := _find_repeated(cell_key(cell.task, cell.level) for cell in plan.cells):
         raise InputError("each of the plan's cells once", f"{repeated_name!r} twice", "Remove one of them.")
-    if repeated_name := _find_repeated(stage.name for stage in plan.stages):
-        raise InputError("stages with different names", f"{repeated_name!r} twice", "Rename one of them.")
     tasks_with_rows = {cell.task for cell in cells if cell.count}
     for stage in plan.stages:
         _validate_numbers(stage)
@@ -54,7 +56,7 @@ def _find_repeated(names: Iterable[str]) -> str | None:
 
 
 def _validate_numbers(stage: Stage) -> None:
-    """Weights, bands, steps, and what the stage is expected to reach."""
+    """Weights, bands and steps."""
     weights, name = list(stage.weights.values()), f"stage {stage.name!r}"
     if not weights or any(not 0 <= w <= 1 for w in weights) or not math.isclose(sum(weights), 1, abs_tol=1e-3):
         got = f"sum {sum(weights):g}, least {min(weights, default=0):g}"
@@ -67,10 +69,6 @@ def _validate_numbers(stage: Stage) -> None:
     checks += [
         (f"at least 1 step and at most {MAX_STEPS:,} in {name}", steps, 1 <= steps <= MAX_STEPS),
         (f"a learning_rate above 0 and at most {max_rate:g} of {name}", rate, rate is None or 0 < rate <= max_rate),
-    ]
-    checks += [
-        (f"an expected success of {task!r} from 0 to 1 in {name}", success, 0 <= success <= 1)
-        for task, success in stage.expected.items()
     ]
     for expected, got, holds in checks:
         if not holds:
@@ -98,3 +96,15 @@ def check_options(owner: str, options: Mapping[str, Any]) -> None:
         from_data(EngineOptions, dict(options))
     else:
         catalog.create(kind, name, dict(options))
+
+
+def check_levers(options_by_lever: Mapping[str, Any], setting: str) -> None:
+    """Raise InputError unless each lever of a setting exists and takes the keyword arguments that are asked for."""
+    for name, options in options_by_lever.items():
+        if name != "engine" and name.partition(".")[0] not in STEERING_KINDS:
+            known_names = ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
+            raise unknown_name(f"lever in {setting}", name, known_names)
+        if not isinstance(options, Mapping):
+            expected = f"{setting}: a mapping of keyword arguments under {name}"
+            raise InputError(expected, repr(options)[:80], "Write it as {'kind.name': {'argument': value}}.")
+        check_options(name, options)

@@ -91,8 +91,6 @@ class CanaryOutcome(ExampleOutcome):
     """Of the graded greedy answer, 0..1."""
     kl_nats: float | None = None
     """KL(start || now) per token of the start model's own completion of the item."""
-    first_success: float | None = None
-    """Success of its first pass, read by the reward range that `success` is read by; None where no range can move."""
 
 
 @dataclass(frozen=True, slots=True)

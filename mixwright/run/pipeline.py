@@ -13,12 +13,11 @@ from pathlib import Path
 from mixwright.audit.stage import audit_run_folder, complaints
 from mixwright.config import RunConfig
 from mixwright.measure.bases import measure_bases
-from mixwright.measure.probes.formats import warn_of_unused_forms
 from mixwright.mine.job import mine_rehearsal, with_mined_rehearsal
 from mixwright.plan.stage import plan_run
 from mixwright.records import Verdict
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.run.folder import RunFolder
 from mixwright.run.manifest import settings_file
 from mixwright.run.opening import open_with_workers
 from mixwright.run.workers import Workers
@@ -56,12 +55,7 @@ def run(
         checked_run = replace(checked_run, corpus=with_mined_rehearsal(folder, checked_run.corpus))
         if is_stale(folder.plan, before):
             say("plan: weights, band and levers")
-            new_plan = plan_run(checked_run)
-            if any(stage.objective == "grpo" for stage in new_plan.stages):
-                for line in warn_of_unused_forms(read_measurements(before)):
-                    say(f"  formats: {line}")
-            if "stages" in new_plan.why:
-                say(f"  plan: {new_plan.why['stages']}")
+            plan_run(checked_run)
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, relative_to)]
         if is_stale(result, folder.plan, settings_file(folder), *table):
             trial = checked_trial(checked_run)

@@ -21,7 +21,6 @@ from mixwright.learner.engines import check_engine
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
-from mixwright.plan.overrides import check_overrides
 from mixwright.records import Plan, Stage, from_data, to_data
 from mixwright.trial.arm_roles import choose_arms, make_branch
 
@@ -42,7 +41,6 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         catalog.find_entry("arms", name)
     catalog.create("planners", config.planner, dict(config.plan.options))
     check_planner(config.planner, config.train.objective)
-    check_overrides(config.plan.stage, corpus.cells(), config.train.objective)
     check_training_packages()
     for name, options in config.measure.options.items():
         if name not in config.measure.probes:
@@ -54,10 +52,10 @@ def check_settings(config: RunConfig, corpus: Corpus) -> None:
         if task.kind == "verifiable":
             corpus.grader(name)
     try:  # whether all options can be written down
-        free_options = [config.measure.options, config.plan.options, config.plan.stage, config.train.settings]
+        free_options = [config.measure.options, config.plan.options, config.train.settings]
         json.dumps(to_data(free_options), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        remedy = "Correct measure.options, plan.options, plan.stage or train.settings."
+        remedy = "Correct measure.options, plan.options or train.settings."
         raise InputError("options of finite numbers, texts, lists and mappings", str(error)[:120], remedy) from None
     check_model(config.model)
     check_engine(config.measure)

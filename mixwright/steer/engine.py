@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -124,9 +124,6 @@ class Engine:
         self._stage = plan.stages[stage]
         self.options: EngineOptions = self._stage.engine
         """The stage's own, typed."""
-        engine = self._stage.options.get("engine")
-        self.range_was_set = isinstance(engine, Mapping) and "reward_range" in engine
-        """Whether the stage says what a wrong and a right answer earn."""
         self._ids_digest = hashlib.sha256("\0".join(pool.ids).encode("utf-8", "replace")).hexdigest()[:16]
         """A state knows its examples by row number."""
         self._keys = [cell.key for cell in pool.cells]

@@ -129,9 +129,9 @@ class CanaryPass:
             if math.isnan(reward):
                 continue
             cell, name = run.pool.cells[run.pool.cell_of[row]], run.pool.ids[row]
-            success, first_success = run.reward_range.success_now_and_first(name, reward)
+            success = run.reward_range.success(reward)
             kl = kl_per_token(self.start[place][1], logprobs[place]) if self.start else None
-            outcomes.append(CanaryOutcome(name, cell.task, cell.level, step, success, kl, first_success))
+            outcomes.append(CanaryOutcome(name, cell.task, cell.level, step, success, kl))
         return outcomes, len(self.items)
 
     def _sample(self, temperature: float) -> list[Any]:

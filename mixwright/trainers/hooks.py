@@ -33,17 +33,10 @@ class SteeringHooks(TrainerCallback):
         run: what was decided.
         args: the trainer's arguments: where and how it saves.
         micro_steps: micro-steps that one generation batch feeds; saves wait for a multiple of it.
-        trainer: the steered trainer; None where a callback stands in for it.
+        trainer: the steered trainer.
     """
 
-    def __init__(
-        self,
-        run: RunSteering,
-        args: Any,
-        *,
-        micro_steps: int,
-        trainer: Any = None,
-    ) -> None:
+    def __init__(self, run: RunSteering, args: Any, *, micro_steps: int, trainer: Any) -> None:
         self.run, self.args, self.micro_steps, self.trainer = run, args, micro_steps, trainer
         self.checkpoints = Checkpoints(run, args.output_dir)
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
@@ -69,18 +62,6 @@ class SteeringHooks(TrainerCallback):
         self._saved_layout = list(extra.get("served") or [])
         return extra.get("remembered")
 
-    def begin(self, step: int) -> None:
-        """Called once before the first step."""
-        self.trainer.begin_steering(step)
-
-    def hand_in(self, step: int) -> None:
-        """Called before each optimiser step with the number of steps done; hands in outcomes collected since."""
-        self.trainer.hand_in(step)
-
-    def watch(self, step: int) -> None:
-        """Called after each step with its number; runs canaries when they are due."""
-        self.trainer.watch_canaries(step)
-
     @property
     def batch_is_done(self) -> bool:
         """Whether all steps of the last generation batch are done."""
@@ -100,7 +81,7 @@ class SteeringHooks(TrainerCallback):
             raise InputError(
                 f"the batches of this run ({names}): {self._saved_layout}", str(layout), "Resume with the same batch sizes."
             )
-        self.begin(state.global_step)
+        self.trainer.begin_steering(state.global_step)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Tell the sampler where the epoch's rows begin; a resumed epoch is served from its start and skipped through."""
@@ -120,7 +101,7 @@ class SteeringHooks(TrainerCallback):
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Stop at numbers that are none; scale the learning rate of this step, or drop its gradients."""
         self.finite.check_step(state.global_step, kwargs["optimizer"])
-        self.hand_in(state.global_step)
+        self.trainer.hand_in(state.global_step)
         optimizer, factor = kwargs["optimizer"], self.run.lr_factor
         if self.run.skips_step:
             self.run.count_skipped_step()
@@ -147,7 +128,7 @@ class SteeringHooks(TrainerCallback):
         self._micro_steps_done += 1
         self.last_kl_and_entropy = read_kl_and_entropy(self.trainer, self._micro_steps_in_step + 1)
         self._micro_steps_in_step = 0
-        self.watch(state.global_step)
+        self.trainer.watch_canaries(state.global_step)
         self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])
         if self.run.stop_reason:
             control.should_training_stop = True

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.plan.overrides import check_levers
+from mixwright.plan.validate import check_levers
 from mixwright.records import Cell, Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
@@ -118,7 +118,7 @@ class SteeringConfig:
     reward_range: Range | None = _setting(
         None,
         "Rewards of a wrong and of a right answer, summed over the reward functions with their weights. None: the range of "
-        "the plan, else 0 to 1, or what the first batches show.",
+        "the plan, else 0 to 1. Steering clips rewards outside.",
     )
     options: Options = _setting(
         {},

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
 from mixwright.learner.bases import bases_of, build_bases
-from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
+from mixwright.mine.job import REHEARSAL_TABLE, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.stage import summary_of
 from mixwright.plan.validate import validate_plan
 from mixwright.records import Plan, TrialResult
@@ -47,19 +47,20 @@ def checked_plan(run: CheckedRun) -> tuple[Plan, Corpus]:
         InputError: naming the file, for a plan that does not fit the data and the settings.
     """
     config, folder = run.config, run.folder
-    plan, rows = read_plan(folder.plan), table_file(folder, REHEARSAL_MINER)
+    plan, rows = read_plan(folder.plan), table_file(folder, REHEARSAL_TABLE)
     if any(stage.rehearse for stage in plan.stages) and not rows.is_file():
         remedy = "Set corpus.rehearse; `mixwright run RUN.YAML --only steer`, without --dry-run, writes them first."
         raise InputError("the rows to replay that the plan uses", "none", remedy, file=rows)
     corpus = with_mined_rehearsal(folder, run.corpus)
     try:
         validate_plan(plan, corpus.cells_with_rehearsal())
-        objective = plan.stages[-1].objective
+        (stage,) = plan.stages
+        objective = stage.objective
         if objective != config.train.objective:
-            expected = f"the objective {config.train.objective} in the last stage, as in the settings"
+            expected = f"the objective {config.train.objective}, as in the settings"
             remedy = "Correct it, or change train.objective in the settings of a new run."
             raise InputError(expected, repr(objective), remedy)
-        for stage in plan.stages if config.trial.data is None else ():  # else arms train on other rows
+        if config.trial.data is None:  # else arms train on other rows
             check_training(stage.objective, corpus.training(stage.rehearse))
     except InputError as error:
         raise error.with_place(folder.plan) from None
@@ -76,11 +77,11 @@ def checked_trial(run: CheckedRun) -> Trial:
         data = read_data(path, corpus)
         for arm in choose_arms(config, run.folder).always_run:
             branch = make_branch(arm, plan, corpus)
-            for stage in branch.plan.stages:
-                rows = choose_rows(branch.rows, corpus, data, config.seed, stage.rehearse)
-                if branch.trains:
-                    check_training(stage.objective, rows)
-                restrict_plan(replace(branch.plan, stages=(stage,)), rows.cells())
+            (stage,) = branch.plan.stages
+            rows = choose_rows(branch.rows, corpus, data, config.seed, stage.rehearse)
+            if branch.trains:
+                check_training(stage.objective, rows)
+            restrict_plan(branch.plan, rows.cells())
     return Trial(run.folder, config, plan, corpus, bases_of(config.model, run.folder), data=data)
 
 

@@ -25,7 +25,6 @@ from mixwright.audit.cues import find_cues
 from mixwright.audit.findings import ROWS, check_findings_folder, worst_first, write_findings
 from mixwright.audit.holes import find_coverage
 from mixwright.audit.learnt import CHECKS
-from mixwright.audit.shards import audited_by
 from mixwright.audit.stage import run_audit
 from mixwright.audit.top_up import check_top_up_file, write_top_up
 from mixwright.catalog import list_defaults
@@ -33,7 +32,6 @@ from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.reading import refuse_held_out
 from mixwright.errors import InputError, join_some
-from mixwright.graders import import_function
 from mixwright.records import Observation
 from mixwright.run.folder import write_text
 from mixwright.verbs import output
@@ -74,12 +72,8 @@ def audit(
     balance: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     top_up: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     model: Annotated[str | None, typer.Option()] = None,
-    skills: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
-    steps: Annotated[str | None, typer.Option(metavar="FUNCTION")] = None,
     cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
     context: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
-    workers: Annotated[int, typer.Option(min=0, max=1024)] = 1,
-    cluster: Annotated[str, typer.Option(metavar="ray|ray:HOST:PORT")] = "",
 ) -> AuditReport:
     """Find leaks, repeats and contradictions in training data. Needs no model.
 
@@ -91,7 +85,7 @@ def audit(
         info sum 1 of 41
 
     Args:
-        train: Training rows: JSONL, JSON, CSV, TSV, Parquet, folder, hub name or reasoning-gym:...; repeatable.
+        train: Training rows: JSONL, JSON, CSV, TSV, Parquet, folder or hub name; repeatable.
         held_out: Held-out items, same formats. Repeatable.
         column: Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id,
             task, prompt, target, answer, level, skills, chosen, rejected, messages, text, split, system, history,
@@ -105,14 +99,8 @@ def audit(
         balance: Write a copy of TRAIN with balanced preference pairs, and a manifest.
         top_up: List rows to add to TRAIN: to fill gaps that held-out items show, and to break cues.
         model: Model to train: also check target tokens, template and truncation, as preview does.
-        skills: package.module:function that returns a row's skills, for the check coverage.
-        steps: package.module:function that returns the steps of a completion, for the check traces.
         cue: Column whose values may give the answer away, for the check cues. Repeatable.
         context: Column that the author of the completions saw but the model will not, for the check unseen. Repeatable.
-        workers: Processes for the long passes over the rows; 0 takes one per CPU core. Worthwhile from 100,000 rows;
-            findings are the same.
-        cluster: Run the workers on a Ray cluster: ray:HOST:PORT, or ray for a local one (started if needed). Default:
-            processes on this machine.
 
     Raises:
         InputError: data that cannot be read, an unknown check, or a path that is in use.
@@ -131,8 +119,6 @@ def audit(
     corpus = train if isinstance(train, Corpus) else read_corpus(config)
     cue_columns = tuple(cue or ())
     check_options = {"cues": {"columns": cue_columns}, "unseen": {"columns": tuple(context or ())}}
-    check_options |= {} if skills is None else {"coverage": {"skills": skills}}
-    check_options |= {} if steps is None else {"traces": {"steps": steps}}
     if model is not None and (asked or checks is None):
         if config is IN_MEMORY:
             raise InputError("a file of the rows, to label", "rows in memory", "Name the file.")
@@ -140,13 +126,11 @@ def audit(
 
         labelled = preview(config.train, model=model, column=column).labelled
         check_options |= {name: {"labelled": labelled} for name in CHECKS}
-    workers = 0 if cluster and workers == 1 else workers
-    with audited_by(workers, cluster, corpus):
-        if fix is not None:
-            cleaned = clean(corpus, checks, check_options, mask=mask)
-            observations = cleaned.observations
-        else:
-            cleaned, observations = None, run_audit(corpus, checks, check_options, whole=any(files.values()))
+    if fix is not None:
+        cleaned = clean(corpus, checks, check_options, mask=mask)
+        observations = cleaned.observations
+    else:
+        cleaned, observations = None, run_audit(corpus, checks, check_options, whole=any(files.values()))
     written: list[str] = []
     if fix is not None and cleaned is not None:
         written += _describe(cleaned, fix, write_cleaned(cleaned, config, fix), mask=mask)
@@ -159,7 +143,7 @@ def audit(
         rest = f"; {format_count(len(balanced.left), 'finding')} about preferences left" if balanced.left else ""
         written.append(f"{balance}: {format_count(balanced.kept, 'row')}; {removed}{rest}.")
     if top_up is not None:
-        holes = find_coverage(corpus, None if skills is None else import_function(skills, None)).holes
+        holes = find_coverage(corpus).holes
         cues = [cue for found in find_cues(corpus, cue_columns) for cue in found.cues]
         counts = write_top_up(holes, cues, top_up)
         reasons = f"{format_count(counts['holes'], 'gap')} and {format_count(counts['cues'], 'cue')}"

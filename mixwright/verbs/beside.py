@@ -17,9 +17,9 @@ from mixwright.verbs.ready import NOTED_SETTINGS, PreparedModels
 from mixwright.verdict.page.answers import BESIDE_NAME
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file
 
-READING_SETTINGS = ("options_by", "grader", "probe", "prompts", "system message", "template", "adapter", "engine")
+READING_SETTINGS = ("grader", "probe", "prompts", "system message", "template", "adapter", "engine")
 """Settings of how prompts and answers are read; where the rows lie may differ, and their digest may not."""
-TAKEN_OVER = {name: name for name in ("items", "samples", "temperature", "options_by", "template")}
+TAKEN_OVER = {name: name for name in ("items", "samples", "temperature", "template")}
 TAKEN_OVER |= {"system": "system message"}
 """Options that the earlier comparison decides where they are not given, and their names in its manifest."""
 UNNAMED_GRADER = "exact"

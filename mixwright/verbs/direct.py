@@ -19,7 +19,6 @@ from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
 from mixwright.measure.notes import list_notes, write_notes
-from mixwright.measure.option_answers import options_of
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.room import MAX_SECONDS, find_room, keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
@@ -109,7 +108,7 @@ def prepare(
     """
     paths = [model for model in models if isinstance(model, str)]
     measuring.check_no_server(*paths)
-    given = {name: getattr(measuring, name) for name in ("samples", "temperature", "options_by", "engine")}
+    given = {name: getattr(measuring, name) for name in ("samples", "temperature", "engine")}
     settings = replace(measure, **{name: value for name, value in given.items() if value is not None})
     if measuring.samples is None and settings.decoding == "greedy" and (measuring.budget is not None or len(models) > 1):
         settings = replace(settings, samples=0)  # a comparison reads one greedy answer per item
@@ -132,7 +131,6 @@ def prepare(
         named = grader_by_task if grader_of_all is None else rows.corpus.tasks
         rows, notes = with_first_answers(rows, learners[0], settings, tasks_with_named_grader=named, say=say)
         settings = _drop_unreadable_gold(settings, rows.corpus)
-        _say_options(rows.corpus, settings)
         config = replace(config, corpus=rows.config, measure=settings)
     if not paths:
         config = replace(config, model=ModelConfig(learners[0].name))
@@ -166,18 +164,6 @@ def settle_room(
     say(f"completions: up to {tokens:,} tokens ({reason}){continued_note}; change it with --max-new-tokens")
     settings = replace(settings, max_new_tokens=tokens, continued_tokens=continued)
     return replace(rows, corpus=corpus), settings
-
-
-def _say_options(corpus: Corpus, measure: MeasureConfig) -> None:
-    """Say which tasks' answers are the likeliest option. Raises InputError where that was asked for and none has options."""
-    if measure.options_by == "writing":
-        return
-    items = list(corpus.measured())
-    tasks = sorted({items[position].task for position in options_of(items, corpus, measure)})
-    if not tasks:
-        remedy = "Add a column `options`, choose the grader (--grader TASK=choice), or leave --options-by out."
-        raise InputError("a task with options and the grader choice, for --options-by likelihood", "none", remedy)
-    say(f"options: the answer to {join_some(tasks)} is the option with the highest log-probability")
 
 
 def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
@@ -230,7 +216,6 @@ def _list_settings(
         "grader": ", ".join(sorted({task.grader for task in rows.corpus.tasks.values()})) if graded else None,
         "probe": rows.probe,
         **{name: getattr(settings, name) for name in names},
-        "options_by": settings.options_by if graded and settings.options_by != "writing" else None,
         "prompts": form_text,
         "system message": measuring.system,
         "template": measuring.form.list_arguments() or None,
@@ -276,7 +261,7 @@ def note_measured(
     if not ready.graded:
         return []
     longest_completion, notes = ready.config.measure.longest_completion, list[Observation]()
-    if ask_other_form and ready.config.measure.options_by == "writing":
+    if ask_other_form:
         form_is_chosen = measuring.chat_template is not None
         notes = other_form_notes(
             ready.learners[0], ready.corpus, results["before"], longest_completion, chosen=form_is_chosen

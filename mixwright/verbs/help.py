@@ -20,15 +20,15 @@ MATTER_MOST = {
     "verdict": ("--eval", "--trained-on", "--protect"),
     "run": ("--init", "--only", "--budget"),
     "preview": ("--model", "--config", "--out"),
-    "mine": ("--miner", "--replay", "--keep"),
+    "mine": ("--miner", "--try", "--keep"),
 }
 """Verb -> options that its help begins with."""
 GROUPS = {
-    "Rows": "--column --task --grader --items --suite --suite-seed --trained-on --fresh --start --skills --cue --context",
+    "Rows": "--column --task --grader --items --suite --suite-seed --trained-on --fresh --start --cue --context",
     "Gate": "--gate --protect --protect-behaviour --each --margin --cannot-tell --until-decided --max-items"
     " --same --repeat --baseline --bless",
-    "Answers": "--samples --temperature --greedy --options-by --max-new-tokens --system --chat-template --template",
-    "Machine": "--budget --batch-size --engine --adapter --served-model --parallel --cluster --gpus-per-worker --workers",
+    "Answers": "--samples --temperature --greedy --max-new-tokens --system --chat-template --template",
+    "Machine": "--budget --batch-size --engine --adapter --served-model --parallel --cluster --gpus-per-worker",
     "Output": "--folder --beside --full --why --json --markdown --junit --log-to --output --export --export-to --help",
 }
 """Heading -> the options under it, in the help of every verb."""

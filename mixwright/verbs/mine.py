@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, cast
@@ -15,22 +13,19 @@ from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
 from mixwright.mine.exports import export_rows
-from mixwright.mine.job import REHEARSAL_MINER, mine_in_run, options_of
-from mixwright.mine.own_answers import rehearsal_rows
+from mixwright.mine.job import mine_in_run, options_of
 from mixwright.mine.stage import make_miner
-from mixwright.plan.mix import completion_like_prompt
-from mixwright.records import MiningSummary, Objective, TrialResult, Verdict, messages, plain
+from mixwright.records import MiningSummary, Objective, TrialResult, Verdict
 from mixwright.run import pipeline
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, check_own_folder, read_json, write_json, write_text
-from mixwright.run.manifest import digests_of, write_manifest
+from mixwright.run.folder import RunFolder, check_own_folder, read_json, write_json
 from mixwright.run.opening import open_with_workers
-from mixwright.run.progress import describe_work
 from mixwright.trial.selection import format_selection
-from mixwright.verbs import direct, options, output
+from mixwright.verbs import output
+from mixwright.verbs.budget import Budget, as_budget, start_budget
 from mixwright.verbs.export import build_mined_mix, read_text_handling, resolve_format, say_mix
-from mixwright.verbs.options import MEASURING, PLACING, Folder, Measuring, Placing, Train, open_settings, with_budget
-from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
+from mixwright.verbs.options import PLACING, Folder, Placing, open_settings, with_budget
+from mixwright.verbs.report import table, wrap
 
 MINED_FILE = "mined.json"
 """File that marks a folder as an export, which a newer one may replace."""
@@ -41,27 +36,25 @@ class Mined:
     """Rows that were chosen or made."""
 
     path: Path
-    """Table of the rows, or the file of rows to replay."""
+    """Table of the rows."""
     lines: tuple[str, ...]
     """Report for people."""
-    run: RunFolder | None = None
-    """Run folder that was mined; None for a checkpoint."""
+    run: RunFolder
+    """Run folder that was mined."""
     verdict: Verdict | None = None
     """Verdict of the trial, with `tried`."""
 
 
 def mine(
-    source: Annotated[str | Path | RunConfig, options.SOURCE],
-    train: Train = None,
+    source: Annotated[str | Path | RunConfig, typer.Argument(metavar="RUN.YAML")],
     *,
-    measuring: Measuring = MEASURING,
     placing: Placing = PLACING,
     miner: Annotated[str, typer.Option(metavar="NAME")],
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0)] = None,
     export_to: Path | None = None,
     export: Annotated[str | None, typer.Option(metavar="FORMAT")] = None,
     tried: Annotated[bool, typer.Option("--try")] = False,
-    replay: Annotated[str | None, typer.Option(metavar="FILE")] = None,
+    budget: Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")] = None,
     folder: Folder = None,
 ) -> Mined:
     """Choose training rows, or create new ones. With --try it trains on them and compares.
@@ -71,32 +64,21 @@ def mine(
         'runs/run/mine/influence.parquet'
 
     Args:
-        source: Checkpoint, or settings.
-        train: Training rows, with MODEL.
-        measuring: Rows, and how the model is measured.
+        source: Settings.
         placing: Cluster and engine of the workers, over those of the settings.
         miner: Method to choose or create rows (mixwright list miners).
         keep: Share of the rows to keep, 0 to 1.
         export_to: Folder for the rows: JSONL, datasets, or --export.
         export: trl, axolotl, llama-factory or verl.
         tried: Also train on them and compare: measure, plan, trial, verdict.
-        replay: With a checkpoint and --miner rehearsal: requests such as users send. If a request has a gold answer, wrong
-            answers are dropped.
+        budget: With --try: time for the whole command, such as 90s, 20m or 1h30m; as many seeds are trained as fit.
         folder: Run folder; default: runs/<name of RUN.YAML>.
 
     Raises:
         InputError: an unknown miner, option or format, or data that the miner refuses.
     """
-    budget = measuring.budget
-    if not isinstance(source, RunConfig):
-        measuring = replace(measuring, train=train, budget=budget if train else None)
-        if measuring.measures_checkpoint(str(source), f"mine --miner {miner} MODEL"):
-            if keep is not None or export or tried or folder or placing.cluster:
-                raise InputError("only --export-to with MODEL", "other options of a run", "Leave them out.")
-            return _mine_checkpoint(str(source), measuring, miner, replay, export_to)
-    if replay is not None:
-        raise InputError("MODEL TRAIN with --replay", "RUN.YAML", "Set corpus.rehearse in it.")
     settings, run, relative_to = open_settings(source, folder, placing)
+    budget = as_budget(budget)
     if budget is not None and not tried:
         raise InputError("--try with --budget", "no --try", "Add it, or leave --budget out.")
     settings, deadline = with_budget(settings, budget)
@@ -105,9 +87,6 @@ def mine(
         resolve_format(export)
     elif export_to is not None:
         check_own_folder(export_to, MINED_FILE, option="--export-to")
-    if tried and miner == REHEARSAL_MINER:
-        remedy = "Run `mixwright run`: it compares training with and without replay."
-        raise InputError("--try with a miner of training rows", miner, remedy)
     if tried:  # settings without a possible trial are refused before anything is scanned
         settings = replace(settings, trial=replace(settings.trial, data=miner))
     with open_with_workers(settings, run, relative_to=relative_to, for_trial=tried) as (workers, checked_run):
@@ -144,7 +123,7 @@ def mine(
 def show(found: Mined) -> None:
     """Print the report, and that of the trial."""
     output.out("\n".join(found.lines))
-    if found.run is not None and found.verdict is not None:
+    if found.verdict is not None:
         output.conclude(found.run, found.verdict)
 
 
@@ -156,48 +135,3 @@ def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None
     objective, text_handling = cast("Objective", train.objective), read_text_handling(run.config.model, train.max_new_tokens)
     mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
     return say_mix(mix, export, export_folder)
-
-
-def _mine_checkpoint(model: str, measuring: Measuring, miner: str, requests: str | None, export_to: Path | None) -> Mined:
-    """Answer requests with a checkpoint before it is trained, and write the answers as rows to replay.
-
-    Args:
-        model: checkpoint.
-        measuring: names the training rows, and the held-out items; requests in either are skipped.
-        miner: name of the plug-in; all but `rehearsal` need a run.
-        requests: file of the requests.
-        export_to: folder for rehearsal.jsonl and manifest.json; by default `rehearsal`.
-
-    Raises:
-        InputError: another miner, no requests, or a model, data or folder that cannot be used.
-    """
-    if miner != REHEARSAL_MINER:
-        remedy = "Write settings first: mixwright run --init FILE --model MODEL; then: mixwright mine run.yaml."
-        raise InputError("RUN.YAML for this miner; for MODEL only `rehearsal` runs", miner, remedy)
-    if measuring.budget is not None:
-        raise InputError("--budget with --try", "--budget with MODEL", "Leave it out: every request is answered.")
-    if requests is None:
-        raise InputError("--replay FILE, with requests such as users send", "nothing", "Name the file.")
-    folder = export_to or Path("rehearsal")
-    check_own_folder(folder, "manifest.json", option="--export-to")
-    rows = direct.read_rows(measuring, ungraded=True, rehearse=requests, tell=describe_work)
-    rehearsal = rehearsal_rows(rows.all_rows or rows.corpus, lambda: direct.load_models((model,), measuring)[0])
-    if not rehearsal.rows:
-        reason = " ".join(rehearsal.notes)[:300].rstrip(".") or "no request is left"
-        remedy = "Give other requests, or more of them."
-        raise InputError("requests that the model answers completely", reason, remedy, file=requests)
-    output.say_notes(rehearsal.notes, "replay")
-    path, lines = folder / "rehearsal.jsonl", list[str]()
-    for row in rehearsal.rows:
-        line = {"id": row.id, "task": row.task, "prompt": messages(row.prompt), "completion": completion_like_prompt(row)}
-        lines.append(json.dumps(line | {"provenance": row.extra["provenance"]}, ensure_ascii=False) + "\n")
-    write_text(path, "".join(lines))
-    settings = {name: value for name, value in rehearsal.summary().items() if name != "notes"}
-    write_manifest(RunFolder(folder), digests_of(rows.corpus, rows.config), model, settings=settings, seeds={})
-    counts = Counter(row.task for row in rehearsal.rows)
-    report = [*wrap(f"{path}: {len(rehearsal.rows):,} rows to replay, answered by {model}."), ""]
-    report += table(("task", "rows"), counts.most_common()[::-1])
-    examples = rehearsal.rows[:: len(rehearsal.rows) // MAX_EXAMPLES + 1]
-    report += [f"  {cut(f'{plain(row.prompt)} -> {plain(row.target)}', line_width() - 2)}" for row in examples]
-    command = f"mixwright plan {model} {measuring.train or 'TRAIN'} --objective sft --replay {path}"
-    return Mined(path, (*report, "", one_line(f"Next: {command}")))

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 IN_MEMORY = CorpusConfig("rows in memory")
 """Stands in settings for rows that were read already."""
 SOURCE = typer.Argument(metavar="MODEL|RUN.YAML")
-Train = Annotated[str | None, typer.Argument(metavar="TRAIN")]
 Folder = Path | str | RunFolder | None
 DryRun = Annotated[bool, typer.Option("--dry-run")]
 SuiteSeed = Annotated[int, typer.Option(min=0)]
@@ -61,7 +60,6 @@ class Measuring:
     """Temperature of sampled completions. Default: 1."""
     greedy: Annotated[bool | None, typer.Option("--greedy/--sampled")] = None
     """Decoding that you will use the model with. Default: greedy."""
-    options_by: Annotated[Literal["writing", "likelihood"] | None, typer.Option()] = None
     """How rows with options (grader choice) are answered: writing generates text; likelihood takes the most likely option,
     in one forward pass. Default: writing."""
     max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None

@@ -18,7 +18,7 @@ from mixwright.corpus.graded import read_graded
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training, infer_objective
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import plain_marks
-from mixwright.mine.job import REHEARSAL_MINER, mine_rehearsal, table_file, with_mined_rehearsal
+from mixwright.mine.job import REHEARSAL_TABLE, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.own_answers import check_rehearsal, rehearsal_rows
 from mixwright.plan.stage import make_plan, plan_run
 from mixwright.records import Measurement, Plan
@@ -241,7 +241,7 @@ def _plan_folder(
     """Plan from a run folder that was measured; a dry run writes nothing. Raises InputError as `open_run_folder`."""
     if dry_run:
         corpus = validate_run(config, run, relative_to=relative_to, for_training=True).corpus
-        if table_file(run, REHEARSAL_MINER).is_file():  # otherwise each request counts as answered
+        if table_file(run, REHEARSAL_TABLE).is_file():  # otherwise each request counts as answered
             corpus = with_mined_rehearsal(run, corpus)
         plan = make_plan(config.plan, config.train, corpus, read_measurements(run.measurements("before")))
         return PlanReport(plan, planned_lines(plan, corpus, config.train.prompts, {}))

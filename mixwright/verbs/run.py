@@ -16,7 +16,7 @@ from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import bases_of
 from mixwright.learner.engines import engine_name
 from mixwright.mine.job import mine_rehearsal
-from mixwright.records import Task, TrialResult, Verdict, to_data
+from mixwright.records import Task, TrialResult, Verdict
 from mixwright.run import pipeline
 from mixwright.run.checked import CheckedRun
 from mixwright.run.opening import open_with_workers, resolve_training_settings, validate_run
@@ -199,7 +199,6 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     rows_per_prompt = train_config.generations if is_grpo else 1
     drawn_text = f"{train_config.steps * train_config.prompts * rows_per_prompt} {'rollouts' if is_grpo else 'rows'}"
     tasks = join_some([f"{name} ({_name_judge(task)})" for name, task in corpus.tasks.items()])
-    overrides_text = "".join(f"; {name}: {to_data(value)}" for name, value in config.plan.stage.items())
     roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
     roles |= {"nulls, only if a lever beats every reference": arms.nulls} if arms.levers else {}
     compared_text = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
@@ -208,7 +207,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(list_defaults('checks'))}"),
         ("measure", measured_text),
-        ("plan", f"planner {config.planner}, {train_config.steps} steps of {step_size}{overrides_text}"),
+        ("plan", f"planner {config.planner}, {train_config.steps} steps of {step_size}"),
         ("trial", f"{compared_text}; each on {config.trial.seeds} seeds, {drawn_text} a branch, then measured again"),
         ("verdict", str(folder.page)),
         *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(power_lines)),

@@ -42,7 +42,7 @@ PLACE = Path("runs") / "served"
 ANSWERS, LOG, SETTINGS = "answers.jsonl", "log.jsonl", "asked.json"
 CHECKED_ANSWERS = 8
 """Kept answers that are asked for again, before more is asked of what may be another model by now."""
-NEEDLESS = ("--options-by", "--batch-size", "--adapter", "--budget")
+NEEDLESS = ("--batch-size", "--adapter", "--budget")
 """Options of measuring that a server has no use for."""
 
 
@@ -337,7 +337,7 @@ def _log_lines(side: Answered) -> list[str]:
             row |= {"options": options if isinstance(options, list) else None}
             if isinstance(reply, Reply):
                 score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
-                row |= {"completion": reply.text, "cut": reply.cut, "tokens": reply.tokens, "logprob": reply.logprob}
+                row |= {"completion": reply.text, "cut": reply.cut, "tokens": reply.tokens}
                 row |= {"refused": reply.refused or None}
             told = {name: value for name, value in row.items() if value is not None}
             lines.append(json.dumps(told | {"score": score}))

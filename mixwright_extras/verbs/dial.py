@@ -80,7 +80,7 @@ def dial(
         raise InputError(
             f"--alpha above 0, {MAX_ALPHA:g} at most", f"{bad_alphas[0]:g}", "Correct it; 0 is always among them."
         )
-    unused_options = [name for name in measuring.given_options() if name in ("--samples", "--temperature", "--options-by")]
+    unused_options = [name for name in measuring.given_options() if name in ("--samples", "--temperature")]
     unused_options += ["--sampled"] if measuring.greedy is False else []
     if unused_options:
         raise InputError("greedy decoding", unused_options[0], "Leave it out: the dial is read greedily.")

@@ -70,9 +70,6 @@ class Formats(Finding):
         "It is said that reinforcement learning amplifies what is most frequent. The source's own mixes show otherwise, and "
         "the winner at 1B was neither the most frequent nor the most accurate at the start."
     )
-    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "probes/formats": ("mixes whose winner is foretold: share and accuracy (the product's forecast) - share alone",),
-    }
     REMARKS = (
         "The worked-out style wins 14 of 15 races, from a share of .3 too. Where another is right more often at the start "
         "(.6 to .4), it keeps its lead in 4 of 5 seeds; where it holds .94 of the answers and more, .45 and .74 of them "

@@ -225,8 +225,8 @@ class Latent(Finding):
         "the fourth says about 76 % after RL and 11 % after SFT on stronger traces: what is not there cannot be brought out."
     )
     FEATURES = {  # noqa: RUF012
-        "probes/competence": ("base: gap from greedy to pass@16 (luck taken out), latent - absent",), "probes/formats": ()
-    }  # fmt: skip
+        "probes/competence": ("base: gap from greedy to pass@16 (luck taken out), latent - absent",)
+    }
     REMARKS = "The sources' forms of two elicitors fail: ten first tokens 13 % (greedy 12), mean-difference vector 19 %."
     RUN_TWICE = ("latent: GRPO",)
     SCALES: ClassVar[Mapping[str, Settings]] = {

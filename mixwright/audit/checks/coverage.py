@@ -14,10 +14,8 @@ from collections.abc import Sequence
 from mixwright.audit.holes import Coverage as Found
 from mixwright.audit.holes import Hole, Kind, find_coverage
 from mixwright.audit.rows import MAX_NAMES_SHOWN, has_held_out
-from mixwright.audit.user_functions import Function
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
-from mixwright.graders import import_function
 from mixwright.records import Observation
 
 IDS_SHOWN = 20
@@ -35,22 +33,14 @@ LACKS: dict[Kind, str] = {
 
 
 class Coverage(Check):
-    """Compares what held-out rows need with what training rows have.
-
-    Args:
-        skills: `package.module:function` that names the skills of a row in order, where its column `skills` is empty; it is
-            called with a mapping of id, task, prompt, answer and level.
-    """
-
-    def __init__(self, skills: str | None = None) -> None:
-        self.function: Function | None = None if skills is None else import_function(skills, None)
+    """Compares what held-out rows need with what training rows have."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Return a warning for each kind of gap of a task, and a note on what is covered."""
         if not has_held_out(corpus):
             text = "There is no eval split, so coverage was not checked."
             return [Observation("coverage", None, "info", 0, 0, text, "")]
-        found = find_coverage(corpus, self.function)
+        found = find_coverage(corpus)
         by_kind: dict[tuple[str, Kind], list[Hole]] = defaultdict(list)
         for hole in found.holes:
             if hole.is_hole and hole.kind in LACKS:

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from mixwright.audit.rows import MAX_NAMES_SHOWN, positions_by_code, rows
-from mixwright.audit.shards import map_shards
 from mixwright.audit.text import count_tokens
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -35,13 +34,7 @@ class Frequency(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """One info per task; warnings for rare tasks, for token shares unlike row shares, and for rows sorted by task."""
-        codes: dict[str, int] = {}
-        parts, tokens = list[np.ndarray](), Counter[str]()
-        for _, (shard_tasks, shard_codes, shard_tokens) in map_shards(corpus, _count_in_shard, None, "frequency"):
-            code_of = np.array([codes.setdefault(task, len(codes)) for task in shard_tasks], np.int32)
-            parts.append(code_of[shard_codes] if len(shard_codes) else shard_codes)
-            tokens.update(shard_tokens)
-        task_codes = np.concatenate(parts)
+        codes, task_codes, tokens = _count_rows(corpus.batches())
         total = len(task_codes)
         observations: list[Observation] = []
         gaps: list[dict[str, Any]] = []
@@ -56,8 +49,8 @@ class Frequency(Check):
         return observations + _observe_file_order(gaps, total)
 
 
-def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[str], np.ndarray, Counter[str]]:
-    """Return the tasks of the training rows in order, the index of each row's task, and per task the target tokens."""
+def _count_rows(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, int], np.ndarray, Counter[str]]:
+    """Return the index of each task of training rows, that of each row's task, and per task the target tokens."""
     places: dict[str, int] = {}
     task_places, tokens = list[int](), Counter[str]()
     for batch in batches:
@@ -65,7 +58,7 @@ def _count_in_shard(batches: Sequence[pa.RecordBatch], _: None) -> tuple[list[st
             if row.split != "eval":
                 tokens[row.task] += count_tokens(row.written if prompt else row.prompt)  # without a prompt it is a text
                 task_places.append(places.setdefault(row.task, len(places)))
-    return list(places), np.array(task_places, np.int32), tokens
+    return places, np.array(task_places, np.int32), tokens
 
 
 def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, token_share: float) -> list[Observation]:
@@ -76,7 +69,7 @@ def _observe_shares(name: str, count: int, total: int, tasks: int, tokens: str, 
     observations = [Observation("frequency", name, "info", count, total, text, "", null, evidence)]
     if share < RARE_PART / tasks:
         text = f"The task is rare: {share:.2%} of rows; an equal share is {1 / tasks:.1%}."
-        remedy = "Raise its weight (planner temperature or equal_shares), or watch it with a canary."
+        remedy = "Raise its weight (planner temperature or equal_shares)."
         observations.append(Observation("frequency", name, "warning", count, total, text, remedy, null))
     is_large = max(share, token_share) >= LEAST_LOPSIDED
     if is_large and token_share and not share / LOPSIDED_RATIO < token_share < share * LOPSIDED_RATIO:

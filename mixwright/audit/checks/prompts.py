@@ -16,7 +16,6 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 
 from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, rows, rows_by_task
-from mixwright.audit.shards import map_shards
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
@@ -50,11 +49,7 @@ class Prompts(Check):
 
 
 def _observe_markers(corpus: Corpus) -> list[Observation]:
-    counts, markers = defaultdict[str, Counter[str]](Counter), defaultdict[str, Counter[str]](Counter)
-    for _, (shard_counts, shard_markers) in map_shards(corpus, _count_markers, None, "markers"):
-        for task, count in shard_counts.items():
-            counts[task].update(count)
-            markers[task].update(shard_markers[task])
+    counts, markers = _count_markers(corpus.batches())
     observations = []
     for task, count in sorted(counts.items()):
         if not count["marked"]:
@@ -67,7 +62,7 @@ def _observe_markers(corpus: Corpus) -> list[Observation]:
     return observations
 
 
-def _count_markers(batches: Sequence[pa.RecordBatch], _: None) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
+def _count_markers(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
     """Count per task the rows and those with a marker; and rows of each marker."""
     counts, markers = defaultdict[str, Counter[str]](Counter), defaultdict[str, Counter[str]](Counter)
     for row in rows(batches):

@@ -11,17 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader
-from mixwright.audit.shards import map_shards
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.records import Example, Observation, plain
+from mixwright.thoughts import split_thoughts
 
 READ_CHARACTERS = 4000
 """Characters of a text that patterns see, from either end."""
@@ -49,6 +49,7 @@ REMEDIES = {
     "empty": "The model would learn to answer nothing. --fix FILE removes rows without any answer; fill in empty turns.",
     "unanswered": "Leave these rows out, or end each chat with the assistant's turn.",
     "missing": "Leave these rows out: a table with missing values was exported as text.",
+    "thinking": "Remove these rows, or end the thoughts: they teach to think without an answer.",
     "cut": (
         "Generate these answers again with a higher token limit, or leave them out: the model would learn to stop anywhere."
     ),
@@ -59,6 +60,7 @@ WORDS = {
     "empty": "completions are empty",
     "unanswered": "rows have no completion, or end with the user's turn",
     "missing": "completions are a missing value in words",
+    "thinking": "completions have thoughts that do not end",
     "cut": "completions stop in the middle of a sentence",
     "unfilled": "completions hold fields of a template that were never filled in",
     "unfilled prompts": "prompts hold fields of a template that were never filled in",
@@ -70,17 +72,12 @@ class SingleRows(Check):
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Return a warning for each task and kind of fault, with file and line of its rows."""
-        numbers, counts = defaultdict[tuple[str, str], list[int]](list), defaultdict[str, Counter[str]](Counter)
-        lengths = defaultdict[tuple[str, bool], list[int]](list)
+        faults, counts, lengths = _read_rows(corpus.batches())
+        numbers = defaultdict[tuple[str, str], list[int]](list)
         details = defaultdict[tuple[str, str], Counter[str]](Counter)
-        for first, (shard_faults, shard_counts, shard_lengths) in map_shards(corpus, _read_shard, None, "single rows"):
-            for task, kind, number, detail in shard_faults:
-                numbers[task, kind].append(first + number)
-                details[task, kind].update([detail] if detail else ())
-            for task, count in shard_counts.items():
-                counts[task].update(count)
-            for key, found in shard_lengths.items():
-                lengths[key] += found
+        for task, kind, number, detail in faults:
+            numbers[task, kind].append(number)
+            details[task, kind].update([detail] if detail else ())
         observations, reader = [], Reader(corpus, whole=self.whole)
         for (task, kind), found in sorted(numbers.items()):
             by_mark = lengths[task, False], lengths[task, True]
@@ -101,13 +98,13 @@ class SingleRows(Check):
 
 
 Fault = tuple[str, str, int, str]
-"""Task, kind, row number in the shard, and the field or word that shows it."""
+"""Task, kind, row number, and the field or word that shows it."""
 
 
-def _read_shard(
-    batches: Sequence[pa.RecordBatch], _: None
+def _read_rows(
+    batches: Iterable[pa.RecordBatch],
 ) -> tuple[list[Fault], dict[str, Counter[str]], dict[tuple[str, bool], list[int]]]:
-    """Return the faults of a shard; per task the rows, completions, words and prose; and per task and whether it ends with a
+    """Return the faults of rows; per task the rows, completions, words and prose; and per task and whether it ends with a
     mark the lengths of prose.
     """
     faults, counts, start = list[Fault](), defaultdict[str, Counter[str]](Counter), 0
@@ -140,7 +137,7 @@ def _read_shard(
                 if not is_marked:
                     faults.append((task, "cut", number, completion.split()[-1][-20:]))
         start += batch.num_rows
-    return faults, dict(counts), dict(lengths)
+    return faults, counts, lengths
 
 
 def _faults_of(prompt: str, completion: str | None, answer: str | None) -> Iterator[tuple[str, str]]:
@@ -151,6 +148,8 @@ def _faults_of(prompt: str, completion: str | None, answer: str | None) -> Itera
         yield "empty", ""
     elif MISSING.fullmatch(completion[:40]) and completion.strip() not in prompt:  # else the prompt asks for the word
         yield "missing", completion.strip()
+    elif split_thoughts(completion)[0] == "open":
+        yield "thinking", ""
     for kind, text in (("unfilled", completion or ""), ("unfilled prompts", prompt)):
         if field := FIELDS.search(CODE.sub("", text[:READ_CHARACTERS])):
             yield kind, field[0]

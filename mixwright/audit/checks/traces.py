@@ -23,16 +23,13 @@ from typing import Any
 from mixwright.audit.rows import Listing, sample_training_rows
 from mixwright.audit.steps.call_faults import CallFaults
 from mixwright.audit.steps.equations import read_equations
-from mixwright.audit.steps.named_steps import read_named_steps
 from mixwright.audit.steps.order import values_used_too_early
 from mixwright.audit.steps.tool_events import has_calls, read_events
 from mixwright.audit.steps.worked import is_masked, read_mask, step_of
 from mixwright.audit.steps.wrong_values import NULL, Values, observe_values, placed, warning
-from mixwright.audit.user_functions import Function
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import wilson
-from mixwright.graders import import_function
 from mixwright.records import Observation
 from mixwright.tool_calls import RESULT_ROLES
 
@@ -46,8 +43,6 @@ class Solutions:
     """Solutions of one task."""
 
     equations: Values = field(default_factory=Values)
-    named: Values = field(default_factory=lambda: Values("steps"))
-    """Steps that a user's function reads."""
     calls: CallFaults = field(default_factory=CallFaults)
     with_steps: int = 0
     """Solutions with at least two equations."""
@@ -75,7 +70,7 @@ class Solutions:
 
     def observe(self, task: str) -> list[Observation]:
         """Return the warnings."""
-        found = [*observe_values(task, self.equations), *observe_values(task, self.named)]
+        found = observe_values(task, self.equations)
         count, rows, total = self.disordered.count, self.disordered.rows, self.with_steps
         if count >= MIN_DISORDERED and wilson(count, total)[0] > MOST_DISORDER + self.disordered_by_chance / total:
             text = f"{count} of {total} solutions use a value before the step that makes it, as in {rows[0]['step']!r}."
@@ -86,15 +81,7 @@ class Solutions:
 
 
 class Traces(Check):
-    """Looks at the completions of training rows.
-
-    Args:
-        steps: `package.module:function` that reads further steps of a row. It is called with a mapping of id, task, prompt
-            and completion, and gives (operation, stated value, right value, start, end) for each; its places.
-    """
-
-    def __init__(self, steps: str | None = None) -> None:
-        self.function: Function | None = None if steps is None else import_function(steps, None)
+    """Looks at the completions of training rows."""
 
     def check(self, corpus: Corpus) -> list[Observation]:
         """Warnings by task and operation; one info where something was read and nothing was wrong."""
@@ -120,25 +107,17 @@ class Traces(Check):
                     solutions.calls.add(events, row, tools, has_structures=is_structured)
                 elif has_calls(target):
                     solutions.calls.add(read_events(prompt or "", target), row)
-                if self.function is not None:
-                    asked = {"id": name, "task": task, "prompt": prompt or "", "completion": target}
-                    for one in read_named_steps(self.function, asked, source):
-                        solutions.named.add(one, row)
         found = [one for task, solutions in sorted(by_task.items()) for one in solutions.observe(task)]
         return sample.describe(found or _observe_nothing(list(by_task.values())))
 
 
 def _observe_nothing(found: list[Solutions]) -> list[Observation]:
     """Return a note on the steps that were read."""
-    read = {values.noun: [0, 0] for one in found for values in (one.equations, one.named)}
-    for values in (values for one in found for values in (one.equations, one.named)):
-        read[values.noun] = [sum(pair) for pair in zip(read[values.noun], values.count(), strict=True)]
-    total, wrong = (sum(pair[at] for pair in read.values()) for at in (0, 1))
+    total, wrong = (sum(one.equations.count()[at] for one in found) for at in (0, 1))
     conversations = sum(one.calls.conversations for one in found)
     shown = []
     if total:
-        nouns = " and ".join(f"{count} {noun}" for noun, (count, _) in read.items() if count)
-        shown.append(f"{nouns} were checked, {wrong} of them are wrong, without a pattern.")
+        shown.append(f"{total} equations were checked, {wrong} of them are wrong, without a pattern.")
     if conversations:
         calls = sum(one.calls.calls for one in found)
         shown.append(f"In {conversations} conversations with {calls} tool calls no fault was found.")

@@ -1,7 +1,7 @@
 """Steps of worked solutions of any kind, and the rules by which a wrong value may have come about.
 
-An equation, a value that is stated for code, a number of a tool's result in an answer, or what a user's function reads: each
-is a `Step`, and wrong ones are looked at in the same way.
+An equation, a value that is stated for code, or a number of a tool's result in an answer: each is a `Step`, and wrong ones
+are looked at in the same way.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mixwright.audit.steps.equations import MIXED, Equation
 from mixwright.corpus.masks import MASK_COLUMN
-
-LARGEST = 1e30
-"""Bound of stated numbers."""
 
 
 class Step(NamedTuple):
@@ -115,30 +112,6 @@ def _without_carry(first: int, second: int, operation: str) -> int:
 def shown_number(value: Fraction) -> str:
     """As a whole number, or with up to six digits."""
     return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
-
-
-def changed_rules(value: Any, stated: Any) -> Iterator[str]:
-    """What was done to a text, list or tuple to give another one, in words; nothing for other kinds."""
-    if not isinstance(value, str | list | tuple) or type(value) is not type(stated):
-        return
-    for name, other in _changed(value):
-        if other == stated and other != value:
-            yield name
-    if len(stated) == len(value) + 1 and stated[:-1] == value:
-        yield "one more at the end"
-    if len(stated) == len(value) + 1 and stated[1:] == value:
-        yield "one more at the begin"
-    if isinstance(value, str) and value.casefold() == stated.casefold():
-        yield "another case"
-
-
-def _changed(value: Any) -> Iterator[tuple[str, Any]]:
-    yield "reversed", value[::-1]
-    yield "the last one left out", value[:-1]
-    yield "the first one left out", value[1:]
-    if not isinstance(value, str) and all(type(one) is int for one in value):
-        yield "each off by +1", type(value)(one + 1 for one in value)
-        yield "each off by -1", type(value)(one - 1 for one in value)
 
 
 def read_mask(extra: str) -> list[list[int]]:

@@ -179,11 +179,9 @@ class RunSteering(Checkpointable):
         self, engine: Engine, pool: Pool, files: SteeringFiles, *, beta: float, lr_reason: str = "", objective: str = "grpo"
     ) -> None:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
-        self.reward_range = RewardRange(*engine.options.reward_range, was_set=engine.range_was_set)
+        self.reward_range = RewardRange(*engine.options.reward_range)
         """What rewards mean to steering."""
         self.beta, self.lr_reason = beta, lr_reason
-        self.beta_reason = ""
-        """Why beta cannot be moved although there is a reference model; empty when it can."""
         self.lr_factor = 1.0
         self.stop_reason = ""
         """Why training must stop; empty while it may go on."""
@@ -227,20 +225,18 @@ class RunSteering(Checkpointable):
         groups, range_decisions = self.reward_range.read_batch(step, groups)
         for decision in range_decisions:
             self._warn(decision)
-        is_held = self.reward_range.is_learning
-        actions = [] if is_held else self.engine.observe(groups, self._signals(step, kl_nats=kl, groups=len(groups)))
+        actions = self.engine.observe(groups, self._signals(step, kl_nats=kl, groups=len(groups)))
         refused = {action.target for action in actions if action.kind == "refuse"}
         positions = self.draws.record_batch(step, self.batches, rows)
         ids = [self.pool.ids[self.draws.rows[position]] for position in positions]
-        self.draws.record_groups(positions, ids, [] if is_held else groups, refused)
+        self.draws.record_groups(positions, ids, groups, refused)
         self.rollouts += completions
         figures_by_cell = self.engine.snapshot()
         if len(figures_by_cell) > MAX_LISTED:
             batch_cells = {cell_key(group.task, group.level) for group in groups}
             figures_by_cell = {cell: figures for cell, figures in figures_by_cell.items() if cell in batch_cells}
         cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
-        line = group_line(groups, refused) | ({"held": True} if is_held else {})
-        line |= {"rollouts": self.rollouts, "cells": cells, "states": states}
+        line = group_line(groups, refused) | {"rollouts": self.rollouts, "cells": cells, "states": states}
         self._finish_batch(step, groups, rows, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
         self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
@@ -428,10 +424,10 @@ class RunSteering(Checkpointable):
         self.log(self.engine.take_decisions())
         for action in actions:
             if action.kind == "coefficient" and action.target == "beta" and action.value is not None:
-                if self.beta > 0 and action.value > 0 and not self.beta_reason:
+                if self.beta > 0 and action.value > 0:
                     self.beta = action.value
                 else:
-                    self.note(step, "not executed: beta", self.beta_reason or NO_BETA_REASON[self.objective])
+                    self.note(step, "not executed: beta", NO_BETA_REASON[self.objective])
             elif action.kind == "lr_factor" and action.value is not None:
                 if self.lr_reason:  # batches with few informative groups move the factor all the time
                     self._note_once(step, "not executed: lr_factor", self.lr_reason)

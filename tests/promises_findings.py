@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from plugin_promises import check_plugin, require
+
 from mixwright import catalog
-from mixwright.conformance import check_plugin, require
 
 if TYPE_CHECKING:
     from mixwright_lab.contracts import Finding

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
+import plugin_samples as samples
 
-from mixwright.conformance import samples
 from mixwright.contracts import Role
 from mixwright.records import Example, Observation, Plan, TrainingSetup, from_data, to_data
 
