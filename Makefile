@@ -2,7 +2,7 @@
 #   make demo     the main job on a pretrained model, to a verdict page     (SHORT=1: few steps)
 #   make check    format, lint, types, layout
 #   make test     the tests, the slim install among them
-#   make optional the tests that `make test` skips without Chromium
+#   make optional the tests that `make test` skips without Reasoning Gym, which takes a C compiler, and without Chromium
 #   make lab      every finding of the laboratory with its smallest settings: that they run, not what they say
 #   make real     what SFT does to a real model, once more: four arms of one seed, with fewer items     (about half an hour)
 #   make gpu      every piece of the study for accelerators, with a tiny model on whatever there is: that they run
@@ -67,8 +67,8 @@ check: $(READY)-dev
 test: $(READY)-dev
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "not slow"
 
-optional: $(READY)-dev
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "browser and not slow"
+optional: $(READY)-dev $(READY)-gym
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(TWO) -m "(browser or gym) and not slow"
 
 lab: $(READY)-train
 	@$(BIN)/python -m mixwright_lab all --scale smoke
@@ -116,6 +116,11 @@ $(READY)-train: $(READY)-core
 
 $(READY)-dev: $(READY)-train
 	@$(PIP) 'mixwright[dev]' -c constraints.txt
+	@touch $@
+
+# Apart from the tests' other packages, since one of its own has no wheels.
+$(READY)-gym: $(READY)-core
+	@$(PIP) 'mixwright[gym]' -c constraints.txt
 	@touch $@
 
 $(READY)-docs: $(READY)-core

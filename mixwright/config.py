@@ -54,7 +54,7 @@ class CorpusConfig:
     """Where the examples come from."""
 
     train: PathText
-    """Training rows: path (JSONL, JSON, CSV, TSV, Parquet, folder) or hub name; several: one per
+    """Training rows: path (JSONL, JSON, CSV, TSV, Parquet, folder), hub name, or `reasoning-gym:...`; several: one per
     line."""
     eval: PathText | None = None
     """Held-out examples, in the same formats; None holds out `eval_share` of the training rows, chosen by a hash of the

@@ -31,8 +31,9 @@ SWAPPED_BY_CELL = {"add@1": 0.05, "add@2": 0.05, "count@1": 0.3, "spell": 0.0}
 
 
 def gradable_examples() -> list[Example]:
-    """Examples with answers that most graders can judge: numbers as text."""
-    return [Example(f"g{n}", "add", f"{n} + {n} =", answer=str(2 * n), level=1.0) for n in (3, 21, 160)]
+    """Examples with answers that most graders can judge: numbers as text. They also name a task of Reasoning Gym."""
+    origin = {"reasoning_gym": {"task": "chain_sum", "metadata": {}}}
+    return [Example(f"g{n}", "add", f"{n} + {n} =", answer=str(2 * n), level=1.0, extra=origin) for n in (3, 21, 160)]
 
 
 def wrong(gold: str) -> list[str]:

@@ -15,6 +15,7 @@ from mixwright.audit.checks.contamination import Contamination
 from mixwright.audit.near_duplicates import NearIndex, Siblings, have_common_passage, near_repeats, word_runs
 from mixwright.audit.overlap import find_overlap
 from mixwright.audit.rows import Reader, Row, fingerprints
+from mixwright.audit.stage import run_audit
 from mixwright.audit.text import normal_form, read_conclusion
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
@@ -51,6 +52,40 @@ def stories(seed: int, count: int) -> list[Item]:
     return [(f"Read this and say what it is about: {story(rng)}. Your answer?", story(rng, 1)) for _ in range(count)]
 
 
+@pytest.mark.gym
+def test_neighbouring_seeds_of_reasoning_gym_share_499_of_500() -> None:
+    import reasoning_gym
+
+    def items(seed: int) -> list[Item]:
+        return [(row["question"], row["answer"]) for row in reasoning_gym.create_dataset("gcd", seed=seed, size=500)]
+
+    train = items(1)
+    (leak,) = leaks(train, items(2))
+    assert (leak.severity, leak.count, leak.total, leak.task) == ("error", 499, 500, "t")
+    assert leak.evidence[0]["train_id"] == "train1"
+    assert leak.evidence[0]["eval_id"] == "eval500"
+    assert leak.evidence[0]["train_source"] == "train.jsonl:1"
+    for distant in (100_000, 777_777):
+        other = items(distant)
+        shared = len({prompt for prompt, _ in train} & {prompt for prompt, _ in other})
+        seen = leaks(train, other)
+        assert all(observation.severity == "warning" for observation in seen)
+        assert sum(observation.count for observation in seen) == shared <= 3
+
+
+@pytest.mark.gym
+@pytest.mark.parametrize("task", ["spell_backward", "chain_sum"])
+def test_distant_seeds_of_other_tasks_are_no_error(task: str) -> None:
+    import reasoning_gym
+
+    near, here, far = (
+        [(row["question"], row["answer"]) for row in reasoning_gym.create_dataset(task, seed=seed, size=300)]
+        for seed in (2, 1, 100_000)
+    )
+    assert [o.severity for o in leaks(here, far)] in ([], ["warning"])
+    assert [(o.severity, o.count) for o in leaks(here, near)] == [("error", 299)]
+
+
 def test_long_templates_in_several_wordings_are_no_leak() -> None:
     wordings = ["Use {} to make {}.", "Find a way to make {1} out of {0}.", "With the numbers {} write a term equal to {}."]
     rules = "Use each number once. 1. No equals sign. 2. Only + - * / and brackets. 3. Answer with the term alone. " * 3
@@ -64,6 +99,16 @@ def test_long_templates_in_several_wordings_are_no_leak() -> None:
     assert leaks(train, held_out) == []
     (leak,) = leaks(train, held_out + train[:1])
     assert (leak.severity, leak.count) == ("error", 1)
+
+
+@pytest.mark.gym
+def test_splits_by_hash_share_nothing() -> None:
+    from mixwright.config import CorpusConfig
+    from mixwright.corpus import read_corpus
+
+    spec = "reasoning-gym:gcd@1x60,chain_sum@1x60,spell_backward@1x60"
+    observations = run_audit(read_corpus(CorpusConfig(spec, eval_share=0.5)), ["contamination"])
+    assert [(observation.severity, observation.task) for observation in observations] == [("info", None)]
 
 
 @given(st.integers(2, 40), st.integers(0, 2**32 - 1), st.sampled_from(["as it is", "case", "space", "end"]), st.booleans())

@@ -208,6 +208,24 @@ def test_clean_word_problems_are_no_error(seed: int) -> None:
     assert [found for found in graver(problems(seed, 1000), problems(1000 + seed, 300)) if found[0] == "error"] == []
 
 
+@pytest.mark.slow
+@pytest.mark.gym
+def test_clean_problems_from_a_hundred_templates_are_no_error() -> None:
+    import reasoning_gym
+
+    def templates(seed: int, size: int) -> list[Item]:
+        made = reasoning_gym.create_dataset("gsm_symbolic", seed=seed, size=size)
+        return [(row["question"], row["answer"]) for row in made]
+
+    for seed in range(2):
+        train, held_out = templates(1 + seed * 7919, 1000), templates(100_000 + seed * 104_729, 300)
+        assert [found for found in graver(train, held_out) if found[0] == "error"] == [], seed
+        copies = [(f"Solve: {prompt}\nThink.", answer) for prompt, answer in held_out[:30]]
+        found = [o for o in seen([*train, *copies], held_out) if o.severity == "error"]
+        assert found, seed
+        assert found[0].count >= 29, seed
+
+
 def test_templates_that_differ_in_numbers_and_short_sums_in_many_shots_are_no_error() -> None:
     rng = random.Random(0)
 

@@ -76,7 +76,7 @@ def test_the_flags_are_frozen() -> None:
     assert list(found) == list(FLAGS), "the verbs come in the order of the help"
 
 
-HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "pandas", "matplotlib", "pyarrow", "numpy")
+HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "pandas", "matplotlib", "pyarrow", "numpy", "reasoning_gym")
 """What `--help`, `list` and `explain` need nothing of; with any of them they would take more than half a second."""
 
 

@@ -17,7 +17,11 @@ from mixwright.contracts import Selector
 from mixwright.errors import InputError
 
 CHECKS = vars(plugin_promises) | vars(promises)
-EVERY = [pytest.param(kind, name, id=f"{kind}.{name}") for kind in KIND_BY_NAME for name in listing(kind)]
+EVERY = [
+    pytest.param(kind, name, id=f"{kind}.{name}", marks=[pytest.mark.gym] if "reasoning_gym" in entry.needs else [])
+    for kind in KIND_BY_NAME
+    for name, entry in listing(kind).items()
+]
 SHORT = {"steps": 8, "runs": 2, "items": 8, "max_new_tokens": 8}
 """Options of short trainings and answers: what is promised of them does not depend on their length."""
 

@@ -39,7 +39,7 @@ before = peak()
 corpus = read_corpus(CorpusConfig(train=path))
 assert sum(batch.num_rows for batch in corpus.batches()) == 100_000
 corpus.cells()
-heavy = {"torch", "datasets", "transformers", "trl", "scipy"} & set(sys.modules)
+heavy = {"torch", "datasets", "transformers", "trl", "reasoning_gym", "scipy"} & set(sys.modules)
 print(json.dumps([peak() - before, sorted(heavy)]))
 """
     done = subprocess.run(

@@ -110,6 +110,10 @@ JUDGED = [
     ("json_fields", row('{"n": 42}')),
     ("numeric", row("42")),
     ("choice", row("B", **OPTIONS)),
+    *(
+        pytest.param("reasoning_gym", row(gold, reasoning_gym={"task": task, "metadata": {}}), marks=pytest.mark.gym)
+        for gold, task in (("42", "chain_sum"), ("2^3", "prime_factorization"))
+    ),
 ]
 
 
@@ -126,7 +130,7 @@ WORDLESS = st.text(st.characters(categories=["P", "S", "Z", "Cc", "Cf", "Mn"]), 
 GOLDS = ["yes", "No", "Paris", "42", "1/2", "5 m/s", "$3$", "A", "the", '{"a": 1}', "a b c", "-", "50%", "\u5317\u4eac"]
 
 
-@pytest.mark.parametrize("name", catalog.listing("graders"))
+@pytest.mark.parametrize("name", [name for name in catalog.listing("graders") if name != "reasoning_gym"])
 @given(WORDLESS, st.sampled_from(GOLDS) | WORDLESS, st.sampled_from(["Is it so? Answer yes or no.", "**"]), st.booleans())
 @settings(deadline=None, max_examples=300)
 def test_a_text_without_words_is_a_wrong_answer(name: str, text: str, gold: str, prompt: str, has_options: bool) -> None:
@@ -176,7 +180,7 @@ def test_hostile_text_is_wrong_and_cheap(name: str, example: Example) -> None:
     judge = load_grader(name)
     judge.grade(example, "warm")
     scores = [judge.grade(example, text) for text in HOSTILE]  # would hang if it were quadratic in megabytes
-    assert scores == [0.0] * len(HOSTILE)
+    assert max(scores) < 1.0 if name == "reasoning_gym" else scores == [0.0] * len(HOSTILE)
 
 
 def test_all_graders_are_listed() -> None:
@@ -188,8 +192,35 @@ def test_all_graders_are_listed() -> None:
         "includes",
         "json_fields",
         "numeric",
+        "reasoning_gym",
         "tool_call",
     ]
+
+
+def test_without_reasoning_gym_the_grader_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(catalog.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"no reasoning_gym. Run: pip install 'mixwright\[gym\]'"):
+        load_grader("reasoning_gym")
+
+
+@pytest.mark.gym
+def test_reasoning_gym_scorer() -> None:
+    judge = load_grader("reasoning_gym")
+    gcd = row("12", reasoning_gym={"task": "gcd", "metadata": {}})
+    assert judge.grade(gcd, " 12\n") == 0.5  # its own partial credit: length of the answer over length of the text
+    assert judge.grade(gcd, "13") == 0.0
+    with pytest.raises(InputError, match="came from reasoning-gym"):
+        judge.grade(row("12"), "12")
+    with pytest.raises(InputError, match="a task of Reasoning Gym"):
+        judge.grade(row("12", reasoning_gym={"task": "nothing"}), "12")
+
+
+@pytest.mark.gym
+def test_scorers_that_would_run_the_completion_are_refused() -> None:
+    judge = load_grader("reasoning_gym")
+    for task in ("countdown", "n_queens", "string_insertion", "polynomial_multiplication", "puzzle24"):
+        with pytest.raises(InputError, match=f"{task}, whose scorer evaluates it as code"):
+            judge.grade(row("1", reasoning_gym={"task": task, "metadata": {}}), "1")
 
 
 @pytest.fixture

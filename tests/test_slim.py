@@ -20,7 +20,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
-HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "peft", "matplotlib")
+HEAVY = ("torch", "transformers", "trl", "datasets", "scipy", "reasoning_gym", "peft", "matplotlib")
 SOURCES = ("mixwright", "mixwright_extras", "mixwright_lab", "pyproject.toml", "README.md", "LICENSE")
 
 

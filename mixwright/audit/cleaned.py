@@ -23,6 +23,7 @@ from mixwright.audit.rows import Reader, tasks_of_files
 from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus
+from mixwright.corpus.corpus import GENERATED_PREFIX
 from mixwright.corpus.reading import MANIFEST_SUFFIX, open_unpacked, read_rows, suffix_of
 from mixwright.errors import InputError
 from mixwright.graders.choice import OPTION_COLUMNS
@@ -213,13 +214,13 @@ def manifest_of(out: Path) -> Path:
 
 def can_be_cleaned(config: CorpusConfig) -> bool:
     """Return whether the training rows are files of this machine."""
-    return not is_address(config.train)
+    return not config.train.startswith(GENERATED_PREFIX) and not is_address(config.train)
 
 
 def check_cleaned_file(config: CorpusConfig, out: Path) -> None:
     """Raises InputError where a cleaned copy of these rows cannot be written there."""
     if not can_be_cleaned(config):
-        remedy = "Copy it here first."
+        remedy = "Copy it here first; generate rows with another seed."
         raise InputError("a file on this machine", config.train, remedy)
     if suffix_of(out) not in LINES:
         raise InputError("a file ending in .jsonl", repr(out.name), "Name one.")

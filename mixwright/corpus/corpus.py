@@ -40,6 +40,7 @@ __all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
 
 REHEARSE_SPLIT = "rehearse"
 """Split of the rows of `corpus.rehearse`, which only a plan that names their task draws."""
+GENERATED_PREFIX = "reasoning-gym:"
 """How sources begin that are generated and not read."""
 MAX_ANSWERS_CHECKED = 200
 """Answers per task that reading tries on the grader."""
@@ -293,7 +294,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
     )
     table = build_table(itertools.chain.from_iterable(examples), config.eval_share)
     table = _with_one_form(table, notes)
-    folder = folder_of(config.train, relative_to)
+    folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, relative_to)
     table = _with_bins(table, notes)
     names = pc.unique(table["task"]).to_pylist()
     for task in config.graders:
@@ -331,16 +332,22 @@ def read_source(
     """The examples of one source, one at a time; the id is empty where the row has none.
 
     Args:
-        source: file, `datasets` folder or hub name.
-        split: train, eval or rehearse, which `Example.split` says; empty leaves it to the row.
+        source: file, `datasets` folder, hub name or `reasoning-gym:...`.
+        split: train, eval or rehearse, which `Example.split` says; empty leaves it to the row, and takes both halves of a
+            generated task.
         config: columns, task name and graders.
         relative_to: folder that relative paths start from.
-        notes: what the reader should know is appended here.
+        notes: what the reader should know is appended here, such as a task whose items ran out.
 
     Raises:
         InputError: as `read_corpus` does, when the row is reached.
     """
     notes = [] if notes is None else notes
+    if source.startswith(GENERATED_PREFIX):
+        from mixwright.corpus._gym import generate
+
+        yield from generate(source, split, config.eval_share, notes)
+        return
     names = [os.path.normpath(name) for name in sources_of(source)]
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError("each file once", f"{twice[0]} twice", "Leave one out.")

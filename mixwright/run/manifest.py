@@ -21,7 +21,7 @@ from mixwright.records import RunManifest, to_data
 from mixwright.run.folder import RunFolder, read_json, read_yaml, write_json, write_text, yaml_text
 
 NOTED_PACKAGES = ("mixwright", "numpy", "pyarrow", "torch", "transformers", "trl")
-NOTED_PACKAGES += ("datasets", "peft", "accelerate")
+NOTED_PACKAGES += ("datasets", "peft", "accelerate", "reasoning-gym")
 """Packages whose versions are noted."""
 
 
@@ -87,12 +87,13 @@ def _find_output_resting_on(folder: RunFolder, section: str) -> str:
 
 
 def file_digests(data: CorpusConfig, relative_to: Path) -> dict[str, str]:
-    """SHA-256 of the source files, by split, and of the user's graders; hub sources have none."""
+    """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
+    from mixwright.corpus import GENERATED_PREFIX
     from mixwright.corpus.reading import files_of
 
     digests: dict[str, str] = {}
     for name, source in (("train", data.train), ("eval", data.eval), ("rehearse", data.rehearse)):
-        if source is None:
+        if source is None or source.startswith(GENERATED_PREFIX):
             continue
         if len(sources_of(source)) == 1 and (relative_to / source).is_file():
             digests[name] = file_digest(relative_to / source)

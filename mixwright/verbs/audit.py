@@ -85,7 +85,7 @@ def audit(
         info sum 1 of 41
 
     Args:
-        train: Training rows: JSONL, JSON, CSV, TSV, Parquet, folder or hub name; repeatable.
+        train: Training rows: JSONL, JSON, CSV, TSV, Parquet, folder, hub name or reasoning-gym:...; repeatable.
         held_out: Held-out items, same formats. Repeatable.
         column: Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id,
             task, prompt, target, answer, level, skills, chosen, rejected, messages, text, split, system, history,

@@ -1,6 +1,6 @@
 """Check of levels of difficulty per task, and of cells where a rule without the skill does well.
 
-Source: own; success must be read beside its chance level (a gcd is often 1).
+Source: own; success must be read beside its chance level (in Reasoning Gym, gcd's answer is often 1).
 Unit: rows without a level; chance level per cell (task and level), 0..1: the best rule without the skill, chosen on other
     rows.
 Cost: the grader a few times on at most 500 rows of each cell.

@@ -58,7 +58,7 @@ class Familiarity(Probe):
     ONCE = True
 
     def __init__(self, *, fresh: str = "") -> None:
-        """`fresh`: file of rows of the same tasks that nobody has trained on; empty: none."""
+        """`fresh`: file of rows of the same tasks, or `reasoning-gym:...`, that nobody has trained on; empty: none."""
         self.fresh = fresh
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
