@@ -244,12 +244,12 @@ Role = Literal["lever", "reference", "null", "ablation"]
 Rows = Literal["all", "random_like", "mined", "simple_rule"]
 """Training rows of a branch: those of the corpus, as many random ones as were mined, those of the table that `trial.data`
 names, or those of the simple rule that the miner left next to its table."""
-Permuted = Literal["", "rewards", "levels", "weights"]
+Permuted = Literal["", "rewards", "levels", "weights", "order"]
 """What a null permutes; empty for nothing.
 
 rewards: true rewards inside each group, whose mean, spread and signal stay exactly the same. levels: those of the rows of
 each task and split; the starting model is measured by these cells, the plan is made again from that, and the arm is judged
-on the true items like every other. weights: the plan's, among its tasks, by the branch's seed.
+on the true items like every other. weights: the plan's, among its tasks, and order: its stages, by the branch's seed.
 """
 
 

@@ -28,21 +28,23 @@ if TYPE_CHECKING:
         rows_by_task,
         sample_training_rows,
     )
-    from mixwright.audit.steps.worked import Step, digit_rules, is_masked, number_rules, read_mask
+    from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, is_masked, number_rules, read_mask
     from mixwright.audit.steps.wrong_values import Values, observe_values
     from mixwright.audit.text import to_visible
     from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
+    from mixwright.catalog import create
     from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig
     from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe
     from mixwright.corpus import Corpus, texts
     from mixwright.corpus.identity import prompt_key
     from mixwright.corpus.rows import pc
     from mixwright.corpus.timed_grades import TimedGrades
-    from mixwright.errors import InputError, check_range, join_some, unknown_name
+    from mixwright.errors import InputError, check_range, join_some, one_line, unknown_name
     from mixwright.estimates.chance import RIGHT_FROM_SCORE
     from mixwright.estimates.crossed import MIN_PROMPTS, Estimate, compare_prompts, estimate_crossed
     from mixwright.estimates.intervals import (
         COVERAGE,
+        Z,
         binomial_tail,
         gauss_legendre,
         holm,
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
         Text,
         TrainingSetup,
         TrialResult,
+        Verdict,
         plain,
     )
     from mixwright.run.checked import CheckedRun

@@ -201,10 +201,11 @@ def graded_run() -> None:
 
 
 def target_run() -> None:
-    """SFT with rows to rehearse, as planned; exports of the plan."""
+    """SFT with rows to rehearse, as planned and in two stages that were written by hand; exports of the plan."""
     from mixwright import catalog
 
     probes = {
+        "transfer": {"steps": 4, "batch": 8, "items": 8},
         "retention": {"burst": 4, "after": 4, "batch": 8, "items": 8},
     }
     measure = {"probes": ["competence", *probes], "options": probes}
@@ -219,7 +220,7 @@ def target_run() -> None:
     command("run", "sft.yaml", "--folder", "sft")
     for form in catalog.listing("exports"):
         command("plan", "sft.yaml", "--folder", "sft", "--export", form)
-    for name in ("proportional", "temperature", "equal_shares"):
+    for name in ("proportional", "temperature", "transfer_order", "equal_shares"):
         copy = Path("planned") / name
         shutil.copytree("sft", copy, ignore=shutil.ignore_patterns("trial", "export", "plan.yaml"))
         resolved = yaml.safe_load((copy / "run.yaml").read_text(encoding="utf-8"))
@@ -227,6 +228,16 @@ def target_run() -> None:
         (copy / "run.yaml").write_text(yaml.safe_dump(resolved), encoding="utf-8")
         write_settings(name, data | {"plan": {"planner": name}})
         command("plan", f"{name}.yaml", "--folder", str(copy))
+    shutil.copytree("sft", "staged", ignore=shutil.ignore_patterns("trial"))
+    path = Path("staged/plan.yaml")
+    plan = yaml.safe_load(path.read_text(encoding="utf-8"))
+    (stage,) = plan["stages"]
+    plan["stages"] = [stage | {"name": "first"}, stage | {"name": "second"}]
+    path.write_text(yaml.safe_dump(plan, sort_keys=False), encoding="utf-8")
+    data["trial"] |= {"nulls": ["permuted_order"], "seeds": 1}
+    write_settings("staged", data)
+    command("run", "staged.yaml", "--only", "trial", "--folder", "staged")
+    command("verdict", "--no-suite", "staged")
 
 
 def pair_run() -> None:

@@ -101,8 +101,8 @@ def audit() -> list[Observation]:
 
 
 def competence() -> list[Measurement]:
-    """What the probes competence and retention say of the made-up cells."""
-    return samples.competence() + retention()
+    """What the probes competence, retention and transfer say of the made-up cells."""
+    return samples.competence() + retention() + transfer()
 
 
 def items(gain: float) -> list[Measurement]:
@@ -128,6 +128,21 @@ def retention() -> list[Measurement]:
     burst = {"burst_gain": 0.8, "burst_rows": 240.0, "retained@40": 0.5, "half_life": 40.0}
     losses = {task: row(task, "loss", 2.0, "nats per token") for task in ("add", "count", "spell")}
     return [*losses.values(), *(row("spell", name, value, "as it is") for name, value in burst.items())]
+
+
+def transfer() -> list[Measurement]:
+    """What the transfer probe says: each task learns from its own run, and loses to runs on those after it in the list."""
+    tasks, rows = ("add", "count", "spell"), []
+    for first in tasks:
+        rows += [(f"success after {first}", first, 0.8), ("success after all tasks together", first, 0.6)]
+        for second in tasks:
+            if second != first:
+                lost = -0.5 if tasks.index(second) > tasks.index(first) else 0.0
+                rows += [(f"change by {second}", first, lost), (f"change from {first}", second, 0.0)]
+    rows += [("place in the best order", task, 3.0 - place) for place, task in enumerate(tasks)]
+    rows += [("the best order less all tasks together", "*", 0.2)]
+    unit = "share"
+    return [Measurement("transfer", task, name, value, value - 0.05, value + 0.05, 96, unit) for name, task, value in rows]
 
 
 def signals(step: int) -> list[Signals]:

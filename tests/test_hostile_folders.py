@@ -138,10 +138,10 @@ STAGE = Stage("training", "grpo", 2, {"sum": 1.0})
 @pytest.mark.parametrize(
     ("plan", "told"),
     [
-        (Plan("p", (STAGE, STAGE)), "a plan of one stage, got 2"),
+        (Plan("p", (STAGE, STAGE)), "stages with different names"),
         (
             Plan("p", (Stage("training", "sft", 2, {"sum": 1.0}),)),
-            "the objective grpo, as in",
+            "the objective grpo in the last",
         ),
         (Plan("p", (Stage("training", "grpo", 0, {"sum": 1.0}),)), "at least 1 step"),
     ],

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 import verdicts
 from _example_run import build
+from answer_rows import ItemValue, write_measured
 from test_beside import example
 
 from mixwright.catalog import create
 from mixwright.errors import InputError
-from mixwright.records import TrialResult, Verdict
-from mixwright.run.folder import RunFolder, read_json, write_json
+from mixwright.records import Plan, Stage, TrialResult, Verdict
+from mixwright.run.folder import RunFolder, read_json, write_json, write_plan
 from mixwright.verdict.page.blocks import Table
-from mixwright.verdict.read_parts import read_decisions, read_pairs
+from mixwright.verdict.page.text import NO_VALUE_SIGN
+from mixwright.verdict.read_parts import read_decisions, read_pairs, read_stages
 from mixwright.verdict.rules.evidence import Evidence
 
 
@@ -53,6 +55,21 @@ def test_decisions_of_a_trial_are_those_of_all_seeds_and_a_broken_line_is_named(
         file.write("{broken\n")
     with pytest.raises(InputError, match=rf"decisions\.jsonl, line {whole_lines + 1}"):
         read_decisions(Evidence(run))
+
+
+def test_stages_are_means_over_seeds(tmp_path: Path) -> None:
+    run = build(tmp_path, seeds=2)
+    assert read_stages(Evidence(run)) == {}, "a plan of one stage"
+    stages = tuple(Stage(name, "grpo", 5, {"gcd": 1.0}, expected={"gcd": 0.5}) for name in ("first", "second"))
+    write_plan(run.plan, Plan("proportional", stages))
+    for seed in range(2):
+        folder = run.branch("steered", seed) / "stages" / "1"
+        row = ItemValue("gcd", "greedy", 0.25 + 0.5 * seed, None, "gcd-0", 8)
+        write_measured(folder / "measured.parquet", [row])
+    success = read_stages(Evidence(run))
+    assert success == {"gcd": (0.5, None)}
+    verdict = verdicts.trial(stages=success, plan=Plan("proportional", stages))
+    assert cells_of(verdict, "stages") == [("gcd", "50 % (50 %)", f"{NO_VALUE_SIGN} (50 %)")]
 
 
 def test_pairs_are_the_answers_with_those_of_a_third_model(tmp_path: Path) -> None:

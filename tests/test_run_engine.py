@@ -18,13 +18,17 @@ from first_answers import read_first_answers
 import mixwright.trainers.sft
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrialConfig
 from mixwright.contracts import Branch
+from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
 from mixwright.learner.tiny import build_tiny
 from mixwright.learner.vllm_engine import gpu_share, run_engine
-from mixwright.records import Plan, Stage
+from mixwright.measure.kept_answers import KeepingLearner
+from mixwright.measure.passes import Passes
+from mixwright.records import Example, Plan, Stage
 from mixwright.run.workers import count_cores
 from mixwright.trial import branch as branches
+from mixwright_extras.probes import transfer
 
 assert mixwright.trainers.sft, "imported before the stand-in is there, so that TRL sees what is installed"
 PROMPTS = ["12+7=", "the cat", "1, 2"]
@@ -228,6 +232,22 @@ def test_only_another_engine_than_before_is_in_a_branch_digest(monkeypatch: pyte
     default, other = (json.loads(text)["measure"] for text in texts)
     assert set(default) == {field.name for field in dataclasses.fields(MeasureConfig)} - {"engine"}
     assert other == default | {"engine": "vllm"}
+
+
+def test_short_runs_are_read_by_their_own_weights() -> None:
+    """Neither the kept answers nor the engine of the model before speak for a copy that was trained."""
+    start, trained = make_learner(), make_learner(seed=4)
+    start.engine = _Refusing()
+    kept = KeepingLearner(start, None)
+    items = [Example(f"a{n}", "all", prompt, answer="x", split="eval") for n, prompt in enumerate(PROMPTS)]
+    passes = Passes(kept, None, MeasureConfig(max_new_tokens=4), Corpus.from_examples(items))
+    readings = [
+        transfer._read_tasks(passes, {"all": items}, model)["entropy"]["all"] for model in (start.model, trained.model)
+    ]
+    for learner, reading in zip((make_learner(), trained), readings, strict=True):
+        written = [row[0].token_ids for row in learner.sample(PROMPTS, count=1, temperature=0, max_new_tokens=4, seed=0)]
+        entropy = {n: -float((t.exp() * t).nan_to_num().sum(-1).mean()) for n, t in learner.distributions(PROMPTS, written)}
+        assert reading.tolist() == pytest.approx([entropy[n] for n in range(len(PROMPTS))], rel=1e-5)
 
 
 class _Refusing:

@@ -48,6 +48,7 @@ WRONG = {
     # what used to be refused after the folder was made, some of it after minutes of warm-up and measuring
     "corpus: {train: a.jsonl}\nplan: {options: {band: [0.9, 0.1]}}\n": "band (0.9, 0.1)",
     "corpus: {train: a.jsonl}\nplan: {planner: temperature, options: {temperature: 0.5}}\n": "a temperature of at least 1",
+    "corpus: {train: a.jsonl}\nplan: {planner: transfer_order}\n": "the probe transfer",
     "corpus: {train: a.jsonl}\ntrain: {settings: {foo_bar: 1}}\n": "foo_bar",
     "corpus: {train: a.jsonl}\ntrain: {objective: sft, settings: {foo_bar: 1}}\n": "'foo_bar'",
     "corpus: {train: a.jsonl}\ntrain: {objective: dpo}\n": "'chosen' in every training row, for train.objective dpo",

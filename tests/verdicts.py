@@ -205,6 +205,7 @@ def trial(**more: Any) -> Verdict:
         "next": (Step("Give your TRL trainer the plan", 'steering="runs/tools/plan.yaml"'),),
         "trial": result,
         "decisions": (DecisionGroup("refuse.sums", False, 12, 5, 3.0, 40.0, "admitted", "refused", "no group teaches"),),
+        "stages": {"sums": (0.3, 0.5)},
     }
     return passed(**values | more)
 

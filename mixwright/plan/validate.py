@@ -22,14 +22,13 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
     Tasks of the data that a stage gives no weight are not drawn in it; tasks of the plan that the data lacks are refused.
 
     Raises:
-        InputError: no stage or several, a task that the data lacks, a cell twice, weights that are not shares, a
+        InputError: no stage, a task that the data lacks, a cell twice, weights that are not shares, a
             band or steps that make no sense, a plug-in that does not exist, or an option that it does not take.
     """
-    if len(plan.stages) != 1:
-        remedy = "Keep one: to train stages one after the other, start a run from what the run before it left."
-        raise InputError("a plan of one stage", f"{len(plan.stages)}", remedy)
+    if not plan.stages:
+        raise InputError("a plan with at least one stage", "none", "Write one with `mixwright plan`.")
     tasks = {cell.task for cell in cells}
-    named_tasks = [task for s in plan.stages for task in (*s.weights, *s.bands, *s.rehearse)]
+    named_tasks = [task for s in plan.stages for task in (*s.weights, *s.bands, *s.rehearse, *s.expected)]
     for task in (*named_tasks, *(cell.task for cell in plan.cells)):
         if task not in tasks:
             error = unknown_name("task in the data that the plan names", task, tasks)
@@ -38,6 +37,8 @@ def validate_plan(plan: Plan, cells: Sequence[Cell]) -> None:
             )
     if repeated_name := _find_repeated(cell_key(cell.task, cell.level) for cell in plan.cells):
         raise InputError("each of the plan's cells once", f"{repeated_name!r} twice", "Remove one of them.")
+    if repeated_name := _find_repeated(stage.name for stage in plan.stages):
+        raise InputError("stages with different names", f"{repeated_name!r} twice", "Rename one of them.")
     tasks_with_rows = {cell.task for cell in cells if cell.count}
     for stage in plan.stages:
         _validate_numbers(stage)
@@ -56,7 +57,7 @@ def _find_repeated(names: Iterable[str]) -> str | None:
 
 
 def _validate_numbers(stage: Stage) -> None:
-    """Weights, bands and steps."""
+    """Weights, bands, steps, and what the stage is expected to reach."""
     weights, name = list(stage.weights.values()), f"stage {stage.name!r}"
     if not weights or any(not 0 <= w <= 1 for w in weights) or not math.isclose(sum(weights), 1, abs_tol=1e-3):
         got = f"sum {sum(weights):g}, least {min(weights, default=0):g}"
@@ -69,6 +70,10 @@ def _validate_numbers(stage: Stage) -> None:
     checks += [
         (f"at least 1 step and at most {MAX_STEPS:,} in {name}", steps, 1 <= steps <= MAX_STEPS),
         (f"a learning_rate above 0 and at most {max_rate:g} of {name}", rate, rate is None or 0 < rate <= max_rate),
+    ]
+    checks += [
+        (f"an expected success of {task!r} from 0 to 1 in {name}", success, 0 <= success <= 1)
+        for task, success in stage.expected.items()
     ]
     for expected, got, holds in checks:
         if not holds:

@@ -14,7 +14,7 @@ from mixwright.records.corpus import cell_key
 from mixwright.records.serial import from_data
 
 Objective = Literal["sft", "grpo", "dpo"]
-TRAINING_ONLY_FIELDS = ("learning_rate", "rehearse")
+TRAINING_ONLY_FIELDS = ("learning_rate", "expected", "rehearse")
 """Fields of a stage that steering does not read."""
 CellState = Literal["unknown", "mastered", "reachable", "hopeless", "lucky"]
 
@@ -146,7 +146,7 @@ class Stage:
     """One stretch of training under one objective. Everything in it may be edited by hand."""
 
     name: str
-    """What it is called."""
+    """Unique in the plan."""
     objective: Objective
     """Which trainer runs it."""
     steps: int
@@ -169,6 +169,8 @@ class Stage:
     """Band of a task where it differs from `band`: levels of different families are not comparable."""
     learning_rate: float | None = None
     """Of this stage; None takes that of the settings."""
+    expected: Mapping[str, float] = field(default_factory=dict)
+    """Success of each task that is expected after this stage, 0..1, under the declared decoding; empty says nothing."""
     rehearse: tuple[str, ...] = ()
     """Tasks of which rows of `corpus.rehearse` are drawn, too; those of other tasks are not."""
 
@@ -189,7 +191,7 @@ class Plan:
     planner: str
     """Name of the planner."""
     stages: tuple[Stage, ...]
-    """One."""
+    """In order."""
     cells: tuple[CellAssessment, ...] = ()
     """State of each cell when the plan was made."""
     why: Mapping[str, str] = field(default_factory=dict)

@@ -515,7 +515,9 @@ class Verdict:
     """Probability of the gold answer, of tasks in which one string alone is right."""
     decisions: tuple[DecisionGroup, ...] = ()
     """What a steered run decided, and its alarms."""
+    stages: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)
+    """Task -> success after each stage of the plan, mean over seeds; empty for plans of one stage."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Section -> the blocks that it adds to the page."""
-    format: int = 3
+    format: int = 2
     """Version of this record: rises when a field changes its meaning or goes away."""

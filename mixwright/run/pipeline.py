@@ -55,7 +55,9 @@ def run(
         checked_run = replace(checked_run, corpus=with_mined_rehearsal(folder, checked_run.corpus))
         if is_stale(folder.plan, before):
             say("plan: weights, band and levers")
-            plan_run(checked_run)
+            new_plan = plan_run(checked_run)
+            if "stages" in new_plan.why:
+                say(f"  plan: {new_plan.why['stages']}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, relative_to)]
         if is_stale(result, folder.plan, settings_file(folder), *table):
             trial = checked_trial(checked_run)

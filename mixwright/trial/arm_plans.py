@@ -1,9 +1,10 @@
-"""Plans that arms train under: without levers, with one part less, and permuted."""
+"""Plans that arms train under: without levers, with one part less, with stages joined, and permuted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +14,8 @@ from mixwright.records import Cell, Plan, Stage
 
 LEFT_OUT_VALUES: dict[str, Any] = {"selector": "uniform", "gates": (), "controllers": ()}
 """Part of a stage -> its value when it is left out."""
-WEIGHT_PERMUTATION_SEED = 5_000_011
-"""Of permutations of weights: beside the branch's seed."""
+WEIGHT_PERMUTATION_SEED, ORDER_PERMUTATION_SEED = 5_000_011, 8_000_009
+"""Permutations of weights: added to the branch's seed; of stages: a second number beside it."""
 
 
 def without_levers(plan: Plan) -> Plan:
@@ -23,7 +24,8 @@ def without_levers(plan: Plan) -> Plan:
     for stage in plan.stages:
         engine = stage.options.get("engine", {})
         options = {"engine": {"reward_range": engine["reward_range"]}} if "reward_range" in engine else {}
-        stages.append(replace(stage, selector="uniform", gates=(), controllers=(), monitors=(), options=options))
+        bare_stage = replace(stage, selector="uniform", gates=(), controllers=(), monitors=(), options=options)
+        stages.append(replace(bare_stage, expected={}))
     return Plan(planner="no levers", stages=tuple(stages), cells=plan.cells)
 
 
@@ -66,6 +68,22 @@ def _without_lever(stage: Stage, part: str) -> Stage:
     return replace(stage, options=options, **{part: LEFT_OUT_VALUES[part]})
 
 
+def joint_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
+    """Return the plan without levers, with neighbouring stages of one objective joined, weights averaged by steps."""
+    stages = [
+        _join_stages(tuple(neighbours))
+        for _, neighbours in groupby(without_levers(plan).stages, key=lambda stage: stage.objective)
+    ]
+    return Plan("joint", tuple(stages), plan.cells)
+
+
+def _join_stages(stages: Sequence[Stage]) -> Stage:
+    steps, longest = sum(stage.steps for stage in stages), max(stages, key=lambda stage: stage.steps)
+    tasks = dict.fromkeys(task for stage in stages for task in stage.weights)
+    weights = {task: sum(stage.steps * stage.weights.get(task, 0.0) for stage in stages) / steps for task in tasks}
+    return replace(longest, name=stages[0].name, steps=steps, weights=weights)
+
+
 def permuted_weights(plan: Plan, seed: int) -> Plan:
     """Return the plan with the weights of each stage at other tasks, in a random order that differs where one does."""
     rng, stages = np.random.default_rng([seed, WEIGHT_PERMUTATION_SEED]), []
@@ -74,6 +92,15 @@ def permuted_weights(plan: Plan, seed: int) -> Plan:
         weights = _permute([stage.weights[task] for task in tasks], rng)
         stages.append(replace(stage, weights=dict(zip(tasks, weights, strict=True))))
     return replace(plan, stages=tuple(stages))
+
+
+def permuted_order(plan: Plan, seed: int) -> Plan:
+    """Return the plan with its stages in another random order, names staying in their places."""
+    order = _permute([*range(len(plan.stages))], np.random.default_rng([seed, ORDER_PERMUTATION_SEED]))
+    stages = [
+        replace(plan.stages[number], name=stage.name, expected={}) for stage, number in zip(plan.stages, order, strict=True)
+    ]
+    return replace(plan, stages=tuple(stages), why={})
 
 
 def _permute(values: list[Any], rng: np.random.Generator) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,8 @@ UNTRAINED_ARM, PLAN_ARM = "frozen", "steered"
 """The starting model, a reference of every trial, and the plan as it stands, whose nulls keep their own names."""
 MINED_ARM, RANDOM_ARM = "mined", "random_like"
 """Arms of every trial over data, next to `all`."""
+JOINT_ARM, PERMUTED_ORDER_ARM = "joint", "permuted_order"
+"""Reference and null that every plan of several stages has."""
 SIMPLE_RULE_ARM = "simple_rule"
 """Joins a trial over data where the miner left the rows of a simple rule next to its own."""
 PERMUTED_REWARDS_ARM, PERMUTED_WEIGHTS_ARM = "permuted", "permuted_weights"
@@ -97,6 +99,14 @@ def assign_roles(config: TrialConfig, *, has_simple_rule: bool = False) -> Arms:
     return Arms(*(tuple(dict.fromkeys(arms_by_role[role])) for role in ("reference", "lever", "null", "ablation")))
 
 
+def with_order_arms(arms: Arms, plan: Plan) -> Arms:
+    """Add what a plan of several stages has to be compared with: all tasks together, and other orders."""
+    if len(plan.stages) < 2 or MINED_ARM in arms.levers:
+        return arms
+    references, nulls = (*arms.references, JOINT_ARM), (*arms.nulls, PERMUTED_ORDER_ARM)
+    return replace(arms, references=tuple(dict.fromkeys(references)), nulls=tuple(dict.fromkeys(nulls)))
+
+
 def is_data_arm(arm: str) -> bool:
     """Return whether an arm is one of a trial over data. Raises InputError for an unknown one."""
     return catalog.load("arms", arm).OF_DATA
@@ -139,6 +149,8 @@ def why_left_out(null: str, plan: Plan, corpus: Corpus) -> str:
     """
     permuted, cells = make_branch(null, plan, corpus).permuted, corpus.cells()
     reasons = {
+        "the plan has one stage": permuted == "order" and len(plan.stages) == 1,
+        "the plan has several stages": permuted == "levels" and len(plan.stages) > 1,
         "there are no rewards to permute": permuted == "rewards" and all(stage.objective != "grpo" for stage in plan.stages),
         "all tasks have the same weight": permuted == "weights"
         and all(len(set(stage.weights.values())) < 2 for stage in plan.stages),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from mixwright.contracts import Arm
-from mixwright.trial.arm_plans import equal_plan, proportional_plan, without_part
+from mixwright.trial.arm_plans import equal_plan, joint_plan, proportional_plan, without_part
 
 
 class Frozen(Arm):
@@ -51,6 +51,23 @@ class EqualShares(Arm):
 
     ROLE = "reference"
     CHANGE_PLAN = staticmethod(equal_plan)
+
+
+class Joint(Arm):
+    """Reference of a trial of several stages: all of their tasks together, in one stage per objective, with as many steps.
+
+    Each task keeps the share of draws that the stages together give it. There are no borders, so the optimiser is not reset
+    on the way; `uniform`, which has the plan's borders and draws from all tasks in each stage, is the control for that.
+
+    Source: what an order has to beat; staged training with resets beat mixed training in 2507.17512, which may be the
+    resets.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: it takes the learning rate of the longest of the stages that it joins, and none of their levers.
+    """
+
+    ROLE = "reference"
+    CHANGE_PLAN = staticmethod(joint_plan)
 
 
 class Steered(Arm):
@@ -159,6 +176,22 @@ class PermutedWeights(Arm):
 
     ROLE = "null"
     PERMUTED = "weights"
+
+
+class PermutedOrder(Arm):
+    """Null of a plan of several stages: the same stages in a random order, another one for every seed.
+
+    Source: permutation of what a method decides (permutation tests); every order has its optimiser resets at the same
+    places.
+    Unit: one branch per seed.
+    Cost: one training run per seed.
+    Blind spot: with two stages there is one other order; stages of different objectives change places, too.
+
+    A plan that beats all tasks together, but not this null, owes its gain to borders, and nothing to the order.
+    """
+
+    ROLE = "null"
+    PERMUTED = "order"
 
 
 class ShuffledLevels(Arm):

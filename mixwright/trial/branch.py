@@ -17,9 +17,10 @@ from mixwright.config import RunConfig, TrainConfig
 from mixwright.errors import InputError, disk_full_error
 from mixwright.measure.bases import base_name, seed_after
 from mixwright.records import to_data
-from mixwright.run.folder import RunFolder, read_json, write_json, write_measurements
-from mixwright.trial.arm_plans import permuted_weights
+from mixwright.run.folder import RunFolder, answers_file, read_json, write_json, write_measurements
+from mixwright.trial.arm_plans import permuted_order, permuted_weights
 from mixwright.trial.arm_roles import is_data_arm
+from mixwright.trial.plan_stages import MEASURED_FILE, join_stages, stage_folder
 from mixwright.trial.seed_rows import BranchInfo
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from mixwright.measure.stage import MeasureResult
     from mixwright.records import Stage
 
+SEED_STEP_PER_STAGE = 9_000_011
+"""Times the place of a stage, added to its branch's seed."""
 INFO_FILE, BEGUN_FILE, TRAINED_FILE = "branch.json", "begun.json", "trained.json"
 """Marks with the digest of a branch: finished; saving checkpoints; trained, with nothing left but to measure."""
 ANSWERS_FILE = "answers.jsonl"
@@ -173,7 +176,9 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
         learner = _load_trained(job, folder)
     else:
         learner = load_base(job.config.model, job.base)
-        if branch.trains:
+        if branch.trains and len(branch.plan.stages) > 1:
+            learner = _train_stages(job, corpus, folder)
+        elif branch.trains:
             _train(job, corpus, learner, folder)
         write_json(folder / TRAINED_FILE, {"digest": job.digest})
     measured, name = _measure_after(job, learner, corpus, folder), base_name(job.base)
@@ -181,7 +186,7 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
     write_measurements(folder / "after.parquet", measured.measurements)
     shutil.copyfile(run.answers(name), folder / "before.answers.parquet")
     shutil.copyfile(run.measurements(name), folder / "before.parquet")
-    objective = job.branch.plan.stages[0].objective
+    objective = job.branch.plan.stages[-1].objective
     info = BranchInfo(job.arm, job.seed, name, objective, branch.trains, job.digest)
     write_json(folder / INFO_FILE, info)
 
@@ -198,6 +203,35 @@ def _load_trained(job: BranchJob, folder: Path) -> Learner:
     return learner
 
 
+def _train_stages(job: BranchJob, corpus: Corpus, folder: Path) -> Learner:
+    """Train a plan of several stages, each from what the one before left; return the learner after the last.
+
+    After every stage the held-out items are measured. An interrupted branch goes on at the border.
+    """
+    from mixwright.learner.load import load_base, load_stage
+
+    config, plan = job.config, job.branch.plan
+    if job.branch.permuted == "order":
+        plan = permuted_order(plan, config.seed + job.seed)
+    write_json(folder / BEGUN_FILE, {"digest": job.digest})
+    for number, stage in enumerate(plan.stages):
+        own_folder = stage_folder(folder, number)
+        if (own_folder / MEASURED_FILE).is_file():
+            continue
+        shutil.rmtree(own_folder, ignore_errors=True)
+        own_folder.mkdir(parents=True)
+        previous = stage_folder(folder, number - 1) / "model"
+        learner = load_stage(config.model, previous) if number else load_base(config.model, job.base)
+        stage_branch = replace(job.branch, plan=replace(plan, stages=(stage,), why={}))
+        stage_job = replace(job, branch=stage_branch, seed=job.seed + SEED_STEP_PER_STAGE * number)
+        _train(stage_job, corpus, learner, own_folder, is_stage=True)
+        measured = _measure_after(job, learner, corpus, own_folder)
+        measured.answers.write(answers_file(own_folder / MEASURED_FILE))
+        write_measurements(own_folder / MEASURED_FILE, measured.measurements)
+    join_stages(plan.stages, folder)
+    return load_stage(config.model, folder / "model")
+
+
 def stage_settings(train: TrainConfig, stage: Stage) -> TrainConfig:
     """Return the settings with the stage's learning rate, and without fields of TRL's meant for another objective."""
     rate = train.learning_rate if stage.learning_rate is None else stage.learning_rate
@@ -205,8 +239,8 @@ def stage_settings(train: TrainConfig, stage: Stage) -> TrainConfig:
     return replace(train, objective=stage.objective, learning_rate=rate, settings=settings)
 
 
-def _train(job: BranchJob, corpus: Corpus, learner: Learner, folder: Path) -> None:
-    """Train the learner under the plan; what was seen on the way is in `folder`."""
+def _train(job: BranchJob, corpus: Corpus, learner: Learner, folder: Path, *, is_stage: bool = False) -> None:
+    """Train the learner on a plan of one stage, or a stage of several; what was seen on the way is in `folder`."""
     from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.adapting import can_switch_off
     from mixwright.measure.fitting import training_probes
@@ -227,7 +261,7 @@ def _train(job: BranchJob, corpus: Corpus, learner: Learner, folder: Path) -> No
     adapter_name = branch.adapter or settings.adapter
     if adapter_name:
         settings, adapter = add_adapter(learner, adapter_name, settings, config.model.adapter)
-    save_every = config.trial.save_every if adapter_name in (None, "lora") else 0
+    save_every = config.trial.save_every if not is_stage and adapter_name in (None, "lora") else 0
     resumes = bool(save_every) and _is_marked(folder / BEGUN_FILE, job.digest)
     try:
         trainer = make_trainer(
@@ -249,7 +283,8 @@ def _train(job: BranchJob, corpus: Corpus, learner: Learner, folder: Path) -> No
     shutil.rmtree(folder / "trainer", ignore_errors=True)
     if adapter is not None:
         adapter.save(learner.model, folder / "adapter")
-        if training_probes(config.measure) or not can_switch_off(learner.model):  # such a probe reads all weights
+        reads_all_weights = is_stage or training_probes(config.measure)  # by the next stage, or by a probe
+        if reads_all_weights or not can_switch_off(learner.model):
             learner.model, adapter = adapter.merge(learner.model), None
     learner.model.eval()
     if adapter is None:
@@ -269,7 +304,7 @@ def as_settings_error(error: Exception, settings: Mapping[str, Any]) -> Exceptio
 
 
 def _measure_after(job: BranchJob, learner: Learner, corpus: Corpus, folder: Path) -> MeasureResult:
-    """Measure what a branch left, on the true items."""
+    """Measure what a branch or a stage left, on the true items."""
     from mixwright.learner.load import plain_source
     from mixwright.learner.vllm_engine import run_engine
     from mixwright.measure.kept_answers import KeepingLearner

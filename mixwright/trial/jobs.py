@@ -29,6 +29,7 @@ from mixwright.trial.arm_roles import (
     choose_arms,
     make_branch,
     null_name,
+    with_order_arms,
 )
 from mixwright.trial.branch import BranchJob, base_digest, branch_digest, is_complete, train_branch
 
@@ -65,8 +66,8 @@ class Trial:
 
     @property
     def arms(self) -> Arms:
-        """The arms by role."""
-        return choose_arms(self.config, self.run)
+        """The arms by role, those that a plan of several stages adds among them."""
+        return with_order_arms(choose_arms(self.config, self.run), self.plan)
 
     @property
     def worker_count(self) -> int:

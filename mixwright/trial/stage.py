@@ -54,13 +54,12 @@ def checked_plan(run: CheckedRun) -> tuple[Plan, Corpus]:
     corpus = with_mined_rehearsal(folder, run.corpus)
     try:
         validate_plan(plan, corpus.cells_with_rehearsal())
-        (stage,) = plan.stages
-        objective = stage.objective
+        objective = plan.stages[-1].objective
         if objective != config.train.objective:
-            expected = f"the objective {config.train.objective}, as in the settings"
+            expected = f"the objective {config.train.objective} in the last stage, as in the settings"
             remedy = "Correct it, or change train.objective in the settings of a new run."
             raise InputError(expected, repr(objective), remedy)
-        if config.trial.data is None:  # else arms train on other rows
+        for stage in plan.stages if config.trial.data is None else ():  # else arms train on other rows
             check_training(stage.objective, corpus.training(stage.rehearse))
     except InputError as error:
         raise error.with_place(folder.plan) from None
@@ -77,11 +76,11 @@ def checked_trial(run: CheckedRun) -> Trial:
         data = read_data(path, corpus)
         for arm in choose_arms(config, run.folder).always_run:
             branch = make_branch(arm, plan, corpus)
-            (stage,) = branch.plan.stages
-            rows = choose_rows(branch.rows, corpus, data, config.seed, stage.rehearse)
-            if branch.trains:
-                check_training(stage.objective, rows)
-            restrict_plan(branch.plan, rows.cells())
+            for stage in branch.plan.stages:
+                rows = choose_rows(branch.rows, corpus, data, config.seed, stage.rehearse)
+                if branch.trains:
+                    check_training(stage.objective, rows)
+                restrict_plan(replace(branch.plan, stages=(stage,)), rows.cells())
     return Trial(run.folder, config, plan, corpus, bases_of(config.model, run.folder), data=data)
 
 

@@ -89,24 +89,26 @@ def planned_lines(plan: Plan, corpus: Corpus, batch: int, loss_shares: Mapping[s
         training_rows[cell.task] += cell.count
         replay_rows[cell.task] += cell.rehearsal_rows
     shown = []
-    (stage,) = plan.stages
-    for task, share in sorted(stage.weights.items(), key=lambda item: -item[1]):
-        is_replayed = task in stage.rehearse
-        count = training_rows[task] + is_replayed * replay_rows[task]
-        seen = f"{share * stage.steps * batch / max(count, 1):.1f} x"
-        of_loss = f"{loss_shares[task]:.1%}" if task in loss_shares else ""
-        shown.append((task, f"{share:.1%}", f"{count:,}", seen, of_loss, "replay" if is_replayed else ""))
-    share = sum(stage.weights[task] for task in stage.rehearse)
-    headline = f"Train on {1 - share:.0%} new rows and {share:.0%} replay, to keep {join_words(stage.rehearse)}."
+    for stage in plan.stages:
+        for task, share in sorted(stage.weights.items(), key=lambda item: -item[1]):
+            is_replayed = task in stage.rehearse
+            count = training_rows[task] + is_replayed * replay_rows[task]
+            seen = f"{share * stage.steps * batch / max(count, 1):.1f} x"
+            of_loss = f"{loss_shares[task]:.1%}" if task in loss_shares else ""
+            stage_name = stage.name if len(plan.stages) > 1 else ""
+            shown.append((task, stage_name, f"{share:.1%}", f"{count:,}", seen, of_loss, "replay" if is_replayed else ""))
+    first = next(iter(plan.stages))
+    share = sum(first.weights[task] for task in first.rehearse)
+    headline = f"Train on {1 - share:.0%} new rows and {share:.0%} replay, to keep {join_words(first.rehearse)}."
     if not share:
-        steps = f"{stage.steps:,} steps of {stage.objective.upper()}"
-        headline = f"Train on your rows alone: {steps}, {len(stage.weights):,} tasks."
-    header = ("task", "share", "rows", "each seen", "of target tokens", "")
+        steps = join_words([f"{stage.steps:,} steps of {stage.objective.upper()}" for stage in plan.stages])
+        headline = f"Train on your rows alone: {steps}, {len(first.weights):,} tasks."
+    header = ("task", "stage", "share", "rows", "each seen", "of target tokens", "")
     lines = [*wrap(headline), "", *table(header, shown, more="in the plan")]
     shares_note, replay_note = (plan.why.get(key, "") for key in NOTES)
     notes = (shares_note.partition(". ")[2] if share else shares_note, replay_note)  # the headline is its first sentence
     lines += [line for note in notes for line in wrap(note)]
-    answered = [row for row in corpus.select(split=REHEARSE_SPLIT) if row.target and row.task in stage.rehearse]
+    answered = [row for row in corpus.select(split=REHEARSE_SPLIT) if row.target and row.task in first.rehearse]
     examples = [f"  replay: {plain(row.prompt)} -> {plain(row.target)}" for row in answered[:MAX_EXAMPLES]]
     return [*lines, *(f"  {cut(example, line_width() - 2)}" for example in examples)]
 
@@ -115,7 +117,7 @@ def loss_token_shares(plan: Plan, corpus: Corpus, train: TrainConfig, learner: L
     """Return for each task its share of the tokens in the loss.
 
     Args:
-        plan: for SFT.
+        plan: for SFT; its first stage is read.
         corpus: training rows, with those to replay; rows for measuring are skipped.
         train: with the longest row that is kept.
         learner: its tokenizer and chat template count.

@@ -45,6 +45,7 @@ from mixwright.verdict.read_parts import (
     read_names,
     read_pairs,
     read_parts,
+    read_stages,
     read_third,
 )
 from mixwright.verdict.rules.answer_forms import group_takeovers
@@ -155,6 +156,7 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
         gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
         by_column=tuple(evidence.by_column),
         decisions=read_decisions(evidence),
+        stages=read_stages(evidence),
         behaviours=tuple(evidence.behaviours),
     )
     worse = {change.task for change in tasks if change.word in LOSSES or is_in_wrong_format(change, verdict)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,13 @@ from mixwright.estimates.outcome import (
     CHANCE_MEASUREMENT,
     PART_PREFIX,
     Change,
+    ItemScores,
     Sides,
     estimate_change,
     keep_probe_columns,
     mean_score,
 )
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
 from mixwright.run.folder import read_json, read_json_lines, read_measurements
 from mixwright.verdict.page.answers import BESIDE_NAME, pair_answers
@@ -118,6 +121,29 @@ def read_parts(evidence: Evidence) -> dict[tuple[str, float | None], tuple[PartC
         if (task, level, name) in before:
             parts[task, level] += (PartChange(name.removeprefix(PART_PREFIX), before[task, level, name], part),)
     return parts
+
+
+def read_stages(evidence: Evidence) -> dict[str, tuple[float | None, ...]]:
+    """Return the success of each task after each stage, mean over seeds.
+
+    It is empty for plans of one stage, and where nothing was graded.
+    """
+    plan, declared = evidence.plan, evidence.outcome
+    if plan is None or len(plan.stages) < 2 or declared not in GRADED_OUTCOMES:
+        return {}
+    column = READINGS[declared].column
+    success: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for folder in evidence.leading_folders:
+        for place in range(len(plan.stages)):
+            path = folder / "stages" / str(place + 1) / "measured.parquet"
+            measured = evidence.read_scores(path) if path.is_file() else ItemScores()
+            for task, own in measured.by_task().items():
+                if values := own.column(column, own.having(column)).tolist():
+                    success[task][place].append(sum(values) / len(values))
+    return {
+        task: tuple(fmean(by_stage[place]) if by_stage[place] else None for place in range(len(plan.stages)))
+        for task, by_stage in sorted(success.items())
+    }
 
 
 def read_decisions(evidence: Evidence) -> tuple[DecisionGroup, ...]:

@@ -15,8 +15,8 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-LARGEST = 1e30
-"""Bound of stated numbers."""
+from mixwright.extend import LARGEST
+
 MAX_SOURCE, MAX_WEIGHT, MAX_BITS, MAX_STEPS = 8_000, 10_000, 4_096, 20_000
 """Characters of a program, items and characters of a value, bits of a number, and steps of one text."""
 

@@ -16,9 +16,9 @@ from typing import ClassVar
 import numpy as np
 
 from mixwright.records import Example
+from mixwright_extras.orders.effects import Effects, expected_success
 from mixwright_lab.changes import entropy_of, spearman
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
-from mixwright_lab.order_effects import Effects, expected_success
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena
@@ -138,6 +138,13 @@ class Orders(Finding):
         "It is said that the right curriculum of tasks beats mixing them. Stages begin with new optimisers, which joint "
         "training does not; no order was drawn at random, and the paper was not accepted at ICLR 2026."
     )
+    FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "planners/transfer_order": (
+            "the chosen order - the mean of all orders",
+            "the chosen order - all tasks at once",
+        ),
+        "probes/transfer": ("all orders: rank correlation of expected and actual success",),
+    }
     REMARKS = (
         "Single runs tell which orders are better, even runs of a quarter of the steps (rank correlation .60). The order "
         "that they choose ends 3 points above the start, the mean of orders 5 points below it. All tasks at once are as "
