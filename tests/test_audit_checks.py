@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mixwright.audit.checks.difficulty import Difficulty
 from mixwright.audit.checks.duplicates import Duplicates
+from mixwright.audit.checks.formats import Formats, form_without_markup
 from mixwright.audit.checks.frequency import Frequency, longest_gap, longest_gap_quantile
 from mixwright.audit.checks.options import Options
 from mixwright.audit.forms import MAX_FORMS_KEPT, FormCounts, coarse_form
@@ -371,3 +372,31 @@ def test_many_rows_are_read_in_bounded_memory() -> None:
         tracemalloc.stop()
     assert {o.severity for o in seen} <= {"info", "warning"}
     assert peak < 16 * 2**20, peak  # 8.4 MB, 8.3 for half of the rows: a batch, samples and the index of held-out rows
+
+
+def test_a_minority_form_is_told_with_its_count() -> None:
+    seen = Formats().check(corpus(*answered("t", ["12"] * 90 + [r"\boxed{7}"] * 10)))
+    common, rare = seen
+    assert (common.severity, common.count, common.total) == ("info", 90, 100)
+    assert (rare.severity, rare.count, rare.total, rare.task) == ("info", 10, 100, "t")
+    assert bool(rare.remedy)
+    assert advised(Formats().check(corpus(*answered("t", ["12"] * 50 + [r"\boxed{7}"] * 50)))) == []
+
+
+def test_free_text_is_no_choice_of_formats() -> None:
+    signs = "+-*/"
+    rng = random.Random(0)
+    terms = ["".join(f"{rng.randint(1, 9)}{rng.choice(signs)}(" for _ in range(rng.randint(1, 6))) for _ in range(200)]
+    assert advised(Formats().check(corpus(*answered("t", terms)))) == []
+
+
+def test_tasks_that_write_the_same_kind_of_answer_in_two_ways_are_told() -> None:
+    rows = (
+        answered("a", ["12"] * 5)
+        + answered("b", [r"\boxed{12}"] * 5)
+        + answered("c", ["7"] * 5)
+        + answered("d", ["yes"] * 5)
+    )
+    (found,) = advised(Formats().check(corpus(*rows)))
+    assert (found.task, found.count, found.total) == (None, 1, 3)
+    assert form_without_markup(r"\boxed{9}") == form_without_markup("#### 9") == form_without_markup("answer: 9") == "9"

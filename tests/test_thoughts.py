@@ -12,6 +12,7 @@ from trainers_tiny import model as make_model
 from trainers_tiny import tokenizer as make_tokenizer
 
 from mixwright.answers.table import Answers
+from mixwright.audit.checks.formats import Formats
 from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -144,3 +145,13 @@ def test_verbs_take_the_arguments_of_the_template(checkpoint: Path, call: Call) 
     assert code == 1
     assert "expected prompts: chat template of the tokenizer (enable_thinking=true), as in the earlier comparison" in told
     assert call("measure", model, "--eval", "eval.jsonl", *few, "--no-chat-template", "--template", "a=1")[0] == 1
+
+
+def test_the_audit_names_a_task_that_mixes_thoughts() -> None:
+    answers = ["<think>I add.</think>4"] * 30 + ["<think></think>4"] * 10 + ["4"] * 20 + ["<think>I add"] * 2
+    rows = [Example(str(n), "sums", f"{n}+1", target=answer) for n, answer in enumerate(answers)]
+    found = [seen for seen in Formats().check(Corpus.from_examples(rows)) if "thoughts" in seen.message]
+    assert [(seen.severity, seen.message) for seen in found] == [
+        ("info", "32 of 62 answers begin with thoughts, 10 with empty ones, 20 without."),
+    ]
+    assert not [seen for seen in Formats().check(Corpus.from_examples(rows[:30])) if "thoughts" in seen.message]

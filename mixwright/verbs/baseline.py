@@ -17,7 +17,7 @@ from mixwright.verbs.gating import GATING, Gating
 from mixwright.verbs.options import MEASURING, Measuring, parse_graders
 from mixwright.verbs.output import say
 
-HOW_ASKED = ("column", "task", "grader", "greedy", "options_by", "chat_template", "system", "template")
+HOW_ASKED = ("column", "task", "grader", "greedy", "chat_template", "system", "template")
 WHAT_PASSES = ("protect", "protect_behaviour", "each", "margin", "same", "cannot_tell", "suite", "suite_seed")
 """Options of `Measuring` and of `Gating` that decide what passes; amounts, such as `--items`, do not."""
 DIGEST_LENGTH = 12
