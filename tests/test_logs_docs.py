@@ -42,7 +42,6 @@ def test_every_key_of_a_plain_log_is_named() -> None:
         "level",
         "sample",
         "seed",
-        "gold_logprob",
         "cut",
     ):
         assert f"`{key}`" in PAGE

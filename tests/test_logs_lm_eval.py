@@ -156,8 +156,8 @@ def test_what_a_line_says_is_read(tmp_path: Path) -> None:
     log = read_lm_eval(path)
     first, second = log.answers
     assert (first.task, first.item, first.scores) == ("colours", "0", {"acc,none": 1.0, "acc_norm,none": 1.0})
-    assert (first.gold, first.options, first.gold_logprob) == ("dark blue", OPTIONS, -1.0)
-    assert (second.gold, second.gold_logprob, second.readings["acc,none"]) == ("green", -4.0, "red")
+    assert (first.gold, first.options) == ("dark blue", OPTIONS)
+    assert (second.gold, second.readings["acc,none"]) == ("green", "red")
     assert first.prompt == "Which colour is 0?"
     assert log.tasks["colours"].sampled is False
 

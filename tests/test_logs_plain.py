@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 import sys
 from pathlib import Path
@@ -282,17 +281,6 @@ def test_one_log_is_measured(call: Call) -> None:
     assert code == 0, err
     rows = [row for row in json.loads(out)["measurements"] if row["name"] == "greedy"]
     assert [(row["task"], row["value"], row["n"]) for row in rows] == [("sum", 0.75, 20)]
-
-
-def test_the_likelihood_of_the_right_answer_stands_beside_success(call: Call) -> None:
-    rows = [row | {"gold_logprob": math.log(0.5)} for row in plain_rows([True] * 20)]
-    before = write_lines("before.jsonl", rows)
-    after = write_lines("after.jsonl", [row | {"gold_logprob": math.log(0.25)} for row in rows])
-    assert call("verdict", before, after, "--no-gate")[0] == 0
-    old, new = success("gold")
-    assert list(old.values()) == pytest.approx([0.5] * 20)
-    assert list(new.values()) == pytest.approx([0.25] * 20)
-    assert "Probability of the gold answer" in (FOLDER / "verdict.html").read_text(encoding="utf-8")
 
 
 def test_no_torch_is_imported(tmp_path: Path) -> None:

@@ -119,7 +119,6 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
         "a finite number in level",
     ),
     "level huge": (row(level=1e300), "a level of at most 2^53"),
-    "log-probability above 0": (row(gold_logprob=0.5), "a log-probability of at most 0 in gold_logprob"),
     "completion as object": (row(completion={}), "line 2: expected a text in completion"),
     "half a character": (row(completion="\ud800"), "line 2: expected Unicode text in completion"),
     "prompt without roles": (row(prompt=[{"content": "x"}]), "messages with role and content in prompt"),

@@ -72,7 +72,7 @@ def form(feature: str, after: int, *, reported: bool = False, task: str = "sums"
 def judged(**more: Any) -> Verdict:
     """Make a verdict in which every task was kept, and nothing else is known."""
     kept = tuple(change(task, "kept", 0.6, 0.61) for task in ("capitals", "sums"))
-    return passed(**{"tasks": kept, "form_changes": (), "former": (), "gold": (), "audit": (), "notes": ()} | more)
+    return passed(**{"tasks": kept, "form_changes": (), "former": (), "audit": (), "notes": ()} | more)
 
 
 def planned(state: str, objective: str = "grpo") -> Plan:

@@ -25,7 +25,6 @@ from mixwright.records.verdict import (
     FormChange,
     FormTaken,
     Gate,
-    GoldChange,
     Step,
     TaskChange,
     TaskWord,
@@ -122,7 +121,6 @@ def damaged(**more: Any) -> Verdict:
             FormChange("plurals", "form of another task", 0, 30, 30, 1e-9, 1e-8, True, '{"tool"', "tool_calls"),
         ),
         "former": (FormerAnswers("plurals", 30, 300, -0.4, -3.1, -3.5, -2.7),),
-        "gold": (GoldChange("plurals", 90, 0.8, 0.1, Interval(-0.7, -0.75, -0.65, 90)),),
     }
     return Verdict(**values | more)
 

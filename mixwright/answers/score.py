@@ -58,7 +58,7 @@ def measure_answers(answers: Answers) -> list[Measurement]:
         elif of_task and len(places) > 2:  # the mean over its items, each swapped within its own level
             found += _measure_dependence(group, {name: _test_task(answers, name, places) for name in answers.decodings})
         found += _measure_gain(answers, group, places)
-    return [*found, *_measure_gold(answers)]
+    return found
 
 
 def _measure_log(answers: Answers) -> Iterator[Measurement]:
@@ -161,17 +161,6 @@ def scores_of_items(answers: Answers) -> ItemScores:
 def read_scores(measurements: Path) -> ItemScores:
     """Read the scores of the items that a table of measurements is about. Raises InputError without their answers."""
     return scores_of_items(Answers.read(answers_file(measurements)))
-
-
-def _measure_gold(answers: Answers) -> list[Measurement]:
-    """Probability of the right answers, if it is known of every item of a task."""
-    values, gold = answers.of_items("gold_probability"), READINGS["gold"]
-    tasks = {
-        task for (task, level), places in answers.groups.items() if level is None and not np.isnan(values[places]).any()
-    }
-    cells, cell = list(answers.cells), answers.cell
-    known = [place for place in range(answers.item_count if tasks else 0) if cells[cell[place]][0] in tasks]
-    return _mean_cells(gold.probe, gold.column, gold.unit, [cells[cell[place]] for place in known], values[known].tolist())
 
 
 def cell_measurements(

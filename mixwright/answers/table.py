@@ -51,7 +51,6 @@ SCHEMA = pa.schema(
         "parts": pa.map_(_TEXT, pa.bool_()),
         "swapped": _NUMBER,
         "chance": _NUMBER,
-        "gold_probability": _NUMBER,
         "loss": _NUMBER,
         "preference": _NUMBER,
         "margin": _NUMBER,
@@ -69,7 +68,7 @@ SCHEMA = pa.schema(
 - `score` (the grader's, 0..1), `right` (what of it counts as success, 0..1), `parts` (of a greedy answer -> whether right);
 - `swapped` (pseudo-value of S: success on other prompts of the cell; of the item under this decoding), `chance` (what the
   best rule without the skill earns on the item); each stands on all rows;
-- read without writing: `gold_probability` (of the right answer, 0..1), `loss` (of the target, nats per token), `preference`
+- read without writing: `loss` (of the target, nats per token), `preference`
   (1 if the chosen answer is likelier, 0.5 for a tie), `margin` (chosen minus rejected, nats);
 - `columns`, on the first row of an item: its other columns whose values are short, such as its source;
 - of a lost answer, read behind the beginning of the earlier model's (`measure/recalled.py`): `recalled` (share of other
@@ -77,7 +76,7 @@ SCHEMA = pa.schema(
 """
 MAX_CHARACTERS = 40
 """Characters of a value up to which it is short."""
-READ_COLUMNS = {"gold": "gold_probability", "loss": "loss", "preference": "preference", "margin": "margin"}
+READ_COLUMNS = {"loss": "loss", "preference": "preference", "margin": "margin"}
 """Name of a reading of single items -> its column."""
 
 

@@ -70,7 +70,7 @@ class ItemScores:
     @cached_property
     def items(self) -> Items:
         """All items of what was measured first: success, else a reading that needs no grader."""
-        names = ("pass@1", "greedy", "preference", "loss", "gold")
+        names = ("pass@1", "greedy", "preference", "loss")
         return next((self.having(name) for name in names if name in self.columns), Items())
 
     def by_task(self) -> dict[str, ItemScores]:

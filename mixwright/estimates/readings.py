@@ -13,7 +13,7 @@ from mixwright.estimates.crossed import Estimate
 from mixwright.records import Interval
 
 Decoding = Literal["greedy", "sampled"]
-Outcome = Literal["greedy", "sampled", "loss", "preference", "margin", "gold"]
+Outcome = Literal["greedy", "sampled", "loss", "preference", "margin"]
 """What a primary outcome is read from: graded answers under a decoding, held-out loss, or held-out preferences. Margin and
 gold never are primary: they stand beside preference accuracy and success."""
 
@@ -46,7 +46,6 @@ READINGS: dict[Outcome, Reading] = {
     "preference": Reading("preference", "preference", "preference", "held-out preference accuracy"),
     "loss": Reading("loss", "held_out_loss", "loss", "held-out loss", "nats per token", -1),
     "margin": Reading("margin", "preference", "margin", "margin of chosen over rejected", "nats"),
-    "gold": Reading("gold", "gold", "gold", "probability of the gold answer"),
 }
 GRADED_OUTCOMES = ("greedy", "sampled")
 

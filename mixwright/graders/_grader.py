@@ -11,9 +11,6 @@ from mixwright.records import Example
 class Grader(ABC):
     """Judges an answer. The gold answer earns 1.0; text that merely contains it earns nothing."""
 
-    accepts_gold_only: bool = False
-    """Whether the gold answer as it stands is the only text that earns 1.0, apart from white space around it."""
-
     reads_thoughts: bool = False
     """Whether it is handed what a model thinks before its answer, too (`mixwright.thoughts`)."""
 

@@ -21,7 +21,6 @@ class Exact(Grader):
 
     def __init__(self, *, ignore_case: bool = False) -> None:
         self.ignore_case = ignore_case
-        self.accepts_gold_only = not ignore_case
 
     def grade(self, example: Example, completion: str) -> float:
         """1.0 when the completion is the answer, else 0.0; text far longer than the answer is not looked at."""

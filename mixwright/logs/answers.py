@@ -8,7 +8,6 @@ Blind spot: a grader that agrees on own prompts may disagree on others; success 
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -30,16 +29,11 @@ def answers_of(task: JudgedTask, side: int, decoding: str, grader: FoundGrader |
         grader: what repeats the scores; None if nothing does.
         form: of the log.
     """
-    every = [answer for item in task.items for of_side in item.answers for answer in of_side]
-    # options are likely for other reasons than being right
-    knows_gold = not any(answer.gold_logprob is None or answer.options for answer in every)
     rows: list[dict[str, Any]] = []
     for item in task.items:
         own, scores = item.answers[side], task.scores(item, side)
         place = {"item": item.id, "task": task.name, "level": item.level, "decoding": decoding}
         place |= {"prompt": _mend(item.prompt), "gold": _mend(item.gold)}
-        if knows_gold:
-            place["gold_probability"] = float(np.mean([math.exp(answer.gold_logprob or 0.0) for answer in own]))
         for sample, (answer, score) in enumerate(zip(own, scores, strict=True)):
             read = text_of(answer, task.metric, grader.basis) if grader is not None else None
             row = {"sample": sample, "cut": answer.cut, "score": score, "right": score}

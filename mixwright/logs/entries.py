@@ -34,8 +34,6 @@ class LoggedAnswer:
     """Texts of the options, in order, where there are any."""
     level: float | None = None
     """Difficulty; None without one."""
-    gold_logprob: float | None = None
-    """Log-probability of the right answer, nats."""
     cut: bool = False
     """Whether the completion is known to have been cut at a limit of tokens."""
 

@@ -155,8 +155,7 @@ def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _S
         return replace(answer, completion=_first_text(texts), readings=readings)
     numbers = [read_logprob(value, "logprobs", location) for value in logprobs]
     likeliest = options[max(range(len(numbers)), key=numbers.__getitem__)]
-    gold_logprob = numbers[gold_place] if gold_place is not None else None
-    return replace(answer, readings=dict.fromkeys(scores, likeliest), options=options, gold_logprob=gold_logprob)
+    return replace(answer, readings=dict.fromkeys(scores, likeliest), options=options)
 
 
 def _is_sampled(general: Mapping[str, Any], seen: _Seen) -> bool | None:

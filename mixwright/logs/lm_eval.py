@@ -182,8 +182,7 @@ def _with_options(
         by_length = LIKELIHOOD_METRICS.get(metric.partition(",")[0], False)
         scaled = [value / (max(len(text), 1) if by_length else 1) for value, text in zip(values, options, strict=True)]
         readings[metric] = options[max(range(len(scaled)), key=scaled.__getitem__)]
-    logprob = values[options.index(gold)] if gold is not None else None
-    return replace(answer, options=options, gold=gold, readings=readings, gold_logprob=logprob)
+    return replace(answer, options=options, gold=gold, readings=readings)
 
 
 def _read_likelihood(pair: Any, location: RowLocation) -> float:

@@ -1,8 +1,8 @@
 """Reader of plain logs: a JSON object per line, of any harness that writes its scores down.
 
 Source: keys of our own records: `task`, `id` and `score`; and perhaps `prompt`, `completion`, `answer`, `level`, `sample`,
-    `seed`, `temperature`, `gold_logprob`, `options` and `cut`. Other keys are not read.
-Unit: `score` in its own: 0 or 1 (false or true) is a success, null an answer that nobody scored; `gold_logprob` in nats.
+    `seed`, `temperature`, `options` and `cut`. Other keys are not read.
+Unit: `score` in its own: 0 or 1 (false or true) is a success, null an answer that nobody scored.
 Cost: reads the file once; the answers are in memory.
 Blind spot: says nothing about few-shot examples or the grader, and of decoding the temperature alone, if that.
 """
@@ -20,7 +20,6 @@ from mixwright.logs.files import read_log_rows
 from mixwright.logs.values import (
     MAX_LEVEL,
     join_messages,
-    read_logprob,
     read_name,
     read_number,
     read_object,
@@ -107,7 +106,6 @@ READERS = {
     "completion": read_text,
     "options": _read_options,
     "level": _read_level,
-    "gold_logprob": read_logprob,
     "cut": _read_flag,
 }
 """Key that a row may have -> its reader."""

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mixwright.corpus import Corpus
 from mixwright.records import Example, Measurement
 
 if TYPE_CHECKING:
@@ -34,12 +33,6 @@ def read_targets(
     fitting = list(filter(fits, items))
     prompts = [item.prompt for item in fitting]
     return fitting, [learner.logprobs(prompts, [own[item.id] for item in fitting]) for own in tokens]
-
-
-def exact_answer_tasks(corpus: Corpus) -> set[str]:
-    """Tasks whose answers are graded by a grader that accepts the gold answer alone."""
-    graded = [name for name, task in corpus.tasks.items() if task.kind == "verifiable"]
-    return {name for name in graded if corpus.grader(name).accepts_gold_only}
 
 
 def count_too_long(probe: str, items: Sequence[Example], fitting_items: Sequence[Example]) -> list[Measurement]:

@@ -69,7 +69,6 @@ from mixwright.records.verdict import FormerAnswers as FormerAnswers
 from mixwright.records.verdict import FormTaken as FormTaken
 from mixwright.records.verdict import Gate as Gate
 from mixwright.records.verdict import GateOutcome as GateOutcome
-from mixwright.records.verdict import GoldChange as GoldChange
 from mixwright.records.verdict import PartChange as PartChange
 from mixwright.records.verdict import Reason as Reason
 from mixwright.records.verdict import Recalled as Recalled

@@ -193,7 +193,7 @@ class TrialResult:
     """One per lever."""
     rollouts: Mapping[str, int]
     """Charged per arm, measuring and canaries included."""
-    decoding: Literal["greedy", "sampled", "loss", "preference", "margin", "gold"] = "greedy"
+    decoding: Literal["greedy", "sampled", "loss", "preference", "margin"] = "greedy"
     """What the primary outcome is read from: success under a decoding, or where nothing is graded held-out loss or
     preference accuracy."""
     margin: float = 0.05

@@ -380,24 +380,6 @@ class FormerAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class GoldChange:
-    """Probability of the gold answer before and after."""
-
-    task: str
-    """Task name; empty for all of them."""
-    items: int
-    """Items that were read."""
-    before: float
-    """Mean probability before, 0..1."""
-    after: float
-    """Mean probability after."""
-    change: Interval
-    """After minus before, 95 % over items."""
-    success: Interval | None = None
-    """Change of greedy success over the answered items."""
-
-
-@dataclass(frozen=True, slots=True)
 class DecisionGroup:
     """Decisions of one kind, or alarms of one monitor, that a steered run took."""
 
@@ -455,7 +437,7 @@ class Verdict:
     """Name of the outcome: success, held-out loss, preference accuracy."""
     unit: str = "share"
     """Of the outcome and its changes."""
-    decoding: Literal["greedy", "sampled", "loss", "preference", "margin", "gold"] = "greedy"
+    decoding: Literal["greedy", "sampled", "loss", "preference", "margin"] = "greedy"
     """What the outcome is read from."""
     graded: bool = True
     """Whether answers were graded."""
@@ -511,8 +493,6 @@ class Verdict:
     """What the answers of each task still say of what they said before."""
     former: tuple[FormerAnswers, ...] = ()
     """Likelihood of the earlier model's answers under the later one."""
-    gold: tuple[GoldChange, ...] = ()
-    """Probability of the gold answer, of tasks in which one string alone is right."""
     decisions: tuple[DecisionGroup, ...] = ()
     """What a steered run decided, and its alarms."""
     stages: Mapping[str, tuple[float | None, ...]] = field(default_factory=dict)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import Graded, read_graded
-from mixwright.errors import InputError, join_some, one_line
-from mixwright.estimates.readings import READINGS
+from mixwright.errors import InputError, one_line
 from mixwright.measure.bases import base_name
 from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.fitting import usual_items
@@ -22,7 +21,6 @@ from mixwright.measure.notes import list_notes, write_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.room import MAX_SECONDS, find_room, keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
-from mixwright.measure.targets import exact_answer_tasks
 from mixwright.measure.written import items_to_answer, write_answers
 from mixwright.records import Observation
 from mixwright.run.folder import RunFolder, check_own_folder, write_measurements
@@ -39,7 +37,6 @@ FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
 ANSWER_TOKENS = 64
 """Tokens of an answer that nobody grades, where no length was asked for: its form shows at its beginning."""
-GOLD_PROBE = READINGS["gold"].probe
 
 
 def read_rows(
@@ -130,7 +127,6 @@ def prepare(
         grader_of_all, grader_by_task = parse_graders(measuring.grader, rows.corpus.tasks)
         named = grader_by_task if grader_of_all is None else rows.corpus.tasks
         rows, notes = with_first_answers(rows, learners[0], settings, tasks_with_named_grader=named, say=say)
-        settings = _drop_unreadable_gold(settings, rows.corpus)
         config = replace(config, corpus=rows.config, measure=settings)
     if not paths:
         config = replace(config, model=ModelConfig(learners[0].name))
@@ -164,20 +160,6 @@ def settle_room(
     say(f"completions: up to {tokens:,} tokens ({reason}){continued_note}; change it with --max-new-tokens")
     settings = replace(settings, max_new_tokens=tokens, continued_tokens=continued)
     return replace(rows, corpus=corpus), settings
-
-
-def _drop_unreadable_gold(measure: MeasureConfig, corpus: Corpus) -> MeasureConfig:
-    """The settings without the probe of gold answers where no task's grader accepts one string alone; says what is read."""
-    if GOLD_PROBE not in measure.probes:
-        return measure
-    exact_tasks = sorted(exact_answer_tasks(corpus))
-    others = sorted(name for name, task in corpus.tasks.items() if task.kind == "verifiable" and name not in exact_tasks)
-    reason = f" (not for {join_some(others)}, whose graders accept several strings)" if others else ""
-    if exact_tasks:
-        say(f"gold answers: scoring those of {join_some(exact_tasks)} in one forward pass, without generating{reason}")
-        return measure
-    say(f"gold answers: not scored{reason}")
-    return replace(measure, probes=tuple(name for name in measure.probes if name != GOLD_PROBE))
 
 
 def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[Learner]:
@@ -277,7 +259,7 @@ def measure_checkpoint(
     measuring: Measuring,
     folder: Path | None,
     *,
-    evidence: Sequence[str] = (GOLD_PROBE,),
+    evidence: Sequence[str] = (),
     rows: Graded | None = None,
     fresh: str | None = None,
     start: str | None = None,

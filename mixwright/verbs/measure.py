@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     Learner = Any  # it would import torch
 
-COLUMN_BY_NAME = {"greedy": "right [95% CI]", "pass@1": "right, sampled", "chance": "chance", "gold": "gold answer"}
+COLUMN_BY_NAME = {"greedy": "right [95% CI]", "pass@1": "right, sampled", "chance": "chance"}
 """Names of measurements -> columns of the table."""
 
 
@@ -150,7 +150,7 @@ def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = Fal
     """
     cells: dict[tuple[str, float | None], dict[str, Measurement]] = {}
     for row in rows:
-        if row.name in COLUMN_BY_NAME and (row.probe == "competence" or row.name == "gold"):
+        if row.name in COLUMN_BY_NAME and row.probe == "competence":
             cells.setdefault((row.task, row.level), {})[row.name] = row
     names = [name for name in COLUMN_BY_NAME if any(name in found for found in cells.values())]
     success = names[0] if names else ""

@@ -41,7 +41,6 @@ from mixwright.verdict.page.blocks import keep_filled
 from mixwright.verdict.read_parts import (
     read_chances,
     read_decisions,
-    read_gold,
     read_names,
     read_pairs,
     read_parts,
@@ -153,7 +152,6 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
         form_changes=tuple(evidence.form_changes),
         answers_kept=tuple(compare_answers(evidence.first_answers, {*ungraded, *not_judged, *lost_answers})),
         former=tuple(read_list(former_file(run), FormerAnswers)) if former_file(run).is_file() else (),
-        gold=read_gold(sides, greedy=outcome == "greedy") if sides else (),
         by_column=tuple(evidence.by_column),
         decisions=read_decisions(evidence),
         stages=read_stages(evidence),

@@ -1,4 +1,4 @@
-"""Readers of the parts of a run folder that a verdict packs: decisions, stages, probabilities of gold answers, and answers.
+"""Readers of the parts of a run folder that a verdict packs: decisions, stages, and answers.
 
 Left out on purpose: words and formats; a record only holds what was read.
 """
@@ -6,25 +6,18 @@ Left out on purpose: words and formats; a record only holds what was read.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any
-
-import numpy as np
 
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import (
     CHANCE_MEASUREMENT,
     PART_PREFIX,
-    Change,
     ItemScores,
-    Sides,
-    estimate_change,
-    keep_probe_columns,
-    mean_score,
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
-from mixwright.records import AnswerPair, DecisionGroup, GoldChange, Interval, PartChange
+from mixwright.records import AnswerPair, DecisionGroup, Interval, PartChange
 from mixwright.run.folder import read_json, read_json_lines, read_measurements
 from mixwright.verdict.page.answers import BESIDE_NAME, pair_answers
 from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, shorten_paths
@@ -186,45 +179,3 @@ def _shorten_value(value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "" if value is None else str(value)[:60]
     return f"{value:.3g}"
-
-
-def read_gold(sides: Sides, *, greedy: bool) -> tuple[GoldChange, ...]:
-    """Return the change of the gold answer's probability per task, and of all of them where there are several.
-
-    Args:
-        sides: before and after.
-        greedy: whether greedy success was measured, too.
-    """
-    if not all("gold" in scores.columns for side in sides for scores in side):
-        return ()
-    tasks = sides[0][0].having("gold").tasks
-    groups = [(task, (task,)) for task in tasks] + ([("", tasks)] if len(tasks) > 1 else [])
-    return tuple(found for name, members in groups if (found := _gold_change(name, members, sides, greedy=greedy)))
-
-
-def estimate_gold(sides: Sides, tasks: Collection[str]) -> Change | None:
-    """Return after minus before over what was read of these tasks, each item counted once; None where nothing was."""
-    before, after = ([keep_probe_columns(scores, "gold") for scores in side] for side in sides)
-    return estimate_change(before, after, outcome="gold", weigh="items", included=lambda items: items.of_tasks(tasks))
-
-
-def _gold_change(name: str, tasks: Collection[str], sides: Sides, *, greedy: bool) -> GoldChange | None:
-    probability = estimate_gold(sides, tasks)
-    if probability is None:
-        return None
-    before, after = (
-        float(np.mean([mean_score(scores, "gold", probability.items, by="items") for scores in side])) for side in sides
-    )
-    plain = (
-        estimate_change(*sides, outcome="greedy", weigh="items", included=lambda items: items.of_tasks(tasks))
-        if greedy
-        else None
-    )
-    return GoldChange(
-        task=name,
-        items=len(probability.items),
-        before=before,
-        after=after,
-        change=probability.estimate.interval,
-        success=plain.estimate.interval if plain is not None else None,
-    )

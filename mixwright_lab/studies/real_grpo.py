@@ -48,8 +48,6 @@ ARMS = (FROZEN, UNIFORM, PLAN, FILTER, LOW)
 REACHED, RARE = ("capitals", "past_tenses", "sums"), "products"
 BEYOND = ("large_products", "least_common_multiples")
 TASKS = (*REACHED, RARE, *BEYOND)
-GOLD = "gold"
-"""Probe of the gold answer's probability, and its measurement."""
 MOST_ROWS, RARE_ROWS, ITEMS, SAMPLES = 250, 16, 60, 4
 PROMPTS, GROUP, TOKENS, MORE_ROUNDS = 8, 8, 8, 3
 
@@ -189,16 +187,15 @@ def measure_model(model: Path, seed: int, sizes: Sizes, place: Path) -> tuple[li
         items=sizes.items,
         samples=sizes.samples,
         max_new_tokens=TOKENS,
-        probes=("competence", GOLD),
-        options={GOLD: {"times": 1}},
+        probes=("competence",),
     )
     found = measure_learner(load_learner(str(model)), corpus, config, seed=seed)
     from mixwright.answers.score import scores_of_items
 
     scores = scores_of_items(found.answers)
-    sampled, gold = ({item: value for (_, _, item), value in scores.by_item(name).items()} for name in ("pass@1", GOLD))
+    sampled = {item: value for (_, _, item), value in scores.by_item("pass@1").items()}
     answers = [
-        [row["task"], row["example"], row["score"], sampled.get(row["example"]), gold.get(row["example"]), row["completion"]]
+        [row["task"], row["example"], row["score"], sampled.get(row["example"]), None, row["completion"]]
         for row in found.completions
     ]
     return answers, found.measurements, corpus
@@ -287,7 +284,10 @@ def settings() -> dict[str, Any]:
 
 
 def success(row: Mapping[str, Any], tasks: Sequence[str], place: int = 2) -> float:
-    """Points over these tasks, each counted alike; place 2 is greedy, 3 sampled, 4 the gold answer's probability."""
+    """Points over these tasks, each counted alike.
+
+    Place 2 is greedy, 3 sampled, 4 the gold answer's probability, by a probe that is gone.
+    """
     means = []
     for task in tasks:
         scores = [answer[place] or 0.0 for answer in row["answers"] if answer[0] == task]

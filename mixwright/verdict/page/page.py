@@ -327,17 +327,6 @@ def _sure(verdict: Verdict) -> list[Block]:
         }
         for row in verdict.former
     ]
-    gold = [
-        {
-            "task": row.task or "all of these",
-            "items": f"{row.items:,}",
-            "before": percent(row.before),
-            "after": percent(row.after),
-            "change": format_change(row.change),
-            "greedy success": format_change(row.success),
-        }
-        for row in verdict.gold
-    ]
     return [
         *facts,
         Table("Not judged", ("task", "reason"), not_judged),
@@ -348,7 +337,6 @@ def _sure(verdict: Verdict) -> list[Block]:
         ),
         *_forms(verdict),
         tabulate("Log-probability of the earlier model's answers under the later model, nats per token", former, ("task",)),
-        tabulate("Probability of the gold answer", gold, ("task",)),
     ]
 
 
