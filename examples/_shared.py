@@ -13,7 +13,7 @@ CONFIG = RunConfig(
     corpus=CorpusConfig(str(ROWS)),
     model=ModelConfig(width=32, depth=2, heads=2, warmup=WarmupConfig(steps=300, cells={"sum@1": 1, "last": 1})),
     measure=MeasureConfig(items=40, samples=8, max_new_tokens=4),
-    train=TrainConfig(steps=4, prompts=4, generations=4, max_new_tokens=4, canary_every=2),
+    train=TrainConfig(steps=4, prompts=4, generations=4, max_new_tokens=4),
     trial=TrialConfig(arms=("uniform", "steered"), seeds=2, workers=1),
 )
 

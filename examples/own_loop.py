@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from mixwright import Engine, default_plan, make_pool, read_state, write_state
-from mixwright.records import CanaryOutcome, GroupOutcome, Signals
+from mixwright.records import GroupOutcome, Signals
 
-STEPS, PROMPTS, SAMPLES, RATE, CANARY_EVERY = 80, 12, 8, 1e-2, 10
+STEPS, PROMPTS, SAMPLES, RATE = 80, 12, 8, 1e-2
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/own_loop")
 TASKS = ("first", "larger", "secret")
 ANSWERS = {"first": lambda a, b: a, "larger": max, "secret": lambda a, b: 10}  # nobody here can say 10
@@ -24,7 +24,7 @@ rows = [(task, a, b) for task in range(len(TASKS)) for a in range(10) for b in r
 golds = [ANSWERS[TASKS[task]](a, b) for task, a, b in rows]
 prompts = torch.tensor([[a, 10 + b, 20 + task] for task, a, b in rows])
 pool = make_pool([f"row {place}" for place in range(len(rows))], [TASKS[row[0]] for row in rows], answers=golds)
-plan = default_plan(pool, "grpo", STEPS, canaries=True)
+plan = default_plan(pool, "grpo", STEPS)
 
 
 class Loop:
@@ -41,8 +41,6 @@ class Loop:
     def train(self, until: int) -> None:
         """Draw, sample, observe, act, and take the step, unless it is to be skipped."""
         while self.step < until and not self.stop:
-            if self.step % CANARY_EVERY == 0 and self.engine.canaries:
-                self.act(self.engine.watch(self.signals(canaries=self.canaries())))
             drawn = self.engine.draw(PROMPTS)
             logprobs = self.policy(prompts[drawn]).log_softmax(-1)
             said = torch.multinomial(logprobs.detach().exp(), SAMPLES, replacement=True)
@@ -87,18 +85,9 @@ class Loop:
             for row, texts, won in columns
         ]
 
-    @torch.no_grad()
-    def canaries(self) -> tuple[CanaryOutcome, ...]:
-        """The likeliest answer to rows that are never drawn."""
-        found = self.policy(prompts[list(self.engine.canaries)]).argmax(-1).tolist()
-        return tuple(
-            CanaryOutcome(pool.ids[row], TASKS[rows[row][0]], None, self.step, float(answer == golds[row]))
-            for row, answer in zip(self.engine.canaries, found, strict=True)
-        )
-
-    def signals(self, **more: Any) -> Signals:
+    def signals(self) -> Signals:
         """The step's own numbers; the engine moves the coefficients from where they are said to be."""
-        return Signals(self.step, self.beta, self.factor, **more)
+        return Signals(self.step, self.beta, self.factor)
 
     def save(self) -> None:
         """The engine's state and the loop's own belong together."""

@@ -212,9 +212,6 @@ class TrainConfig:
     """Sampling temperature of GRPO's rollouts."""
     beta: NonNegativeFinite = 0.0
     """KL coefficient of GRPO; 0 loads no reference model. DPO's beta is a different parameter; set it in `settings`."""
-    canary_every: NonNegativeInt | None = None
-    """Steps between canary passes, which measure fixed items during training to see a loss early. 0 turns them off; None
-    spaces them so that they cost at most 3 % of training."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Any other field of TRL's config, passed on unchanged."""
     adapter: str | None = None
@@ -253,7 +250,7 @@ class TrialConfig:
     """GPUs of the cluster per worker; with .5 two workers share one."""
     save_every: NonNegativeInt = 0
     """Steps between checkpoints of a training run, which resumes from the last one after an interruption; 0 restarts it
-    from the beginning. Results are the same. Ignored with the adapter `svf` and in plans of several stages."""
+    from the beginning. Results are the same. Ignored with the adapter `svf`."""
     budget_minutes: NonNegativeFinite = 0.0
     """Minutes that the whole run may take; 0 sets no limit. Every arm is trained on as many seeds as fit: fewer than
     `seeds` if time is short, and up to twice as many if time is left."""

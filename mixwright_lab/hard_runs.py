@@ -126,6 +126,6 @@ def _skills(rollouts: Rollouts) -> dict[str, float]:
 
 def _plan(way: Way, steps: int) -> Plan:
     """Uniform draws through the engine; without the gate it does nothing else."""
-    engine = {"canaries": 0} if way.gate else {"canaries": 0, "min_informative_share": 0.0}
+    engine = {} if way.gate else {"min_informative_share": 0.0}
     gates: Sequence[str] = ("too_hard",) if way.gate else ()
     return Plan("hand", (Stage("training", "grpo", steps, {"chain": 1.0}, gates=tuple(gates), options={"engine": engine}),))

@@ -174,7 +174,6 @@ def _decisions(rng: np.random.Generator, names: dict[str, str]) -> list[Decision
             found.append(Decision(step, f"refuse.{trap}@1", None, "refused", because, cause="lucky"))
         if step % 10 == 0:
             found.append(Decision(step, f"weights.{lost}", 0.12, 0.12 + step / 1000, "5 of 14 cells in the band"))
-    found.append(Decision(40, "alarm.canary", None, 0.69, f"{lost}@1: 11 of 16 canaries right, 15 of 16 before the run"))
     return found
 
 

@@ -25,7 +25,7 @@ from trainers_tiny import parameters, script
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.records import Action, Plan, Stage
 
-PLAN = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "sums": 0.5}, monitors=("canary",)),))
+PLAN = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "sums": 0.5}),))
 
 
 def divided(setting: Setting) -> Setting:
@@ -66,9 +66,7 @@ def watch(trainer: Any) -> list[tuple[list[Any], list[Any], list[Any], torch.Ten
 def check(name: str, folder: Path) -> None:
     """Train under a setting on all processes; rewards true, refusals exactly 0, all processes alike."""
     setting = divided(TABLE[name])
-    trainer = build(
-        SteeredGRPOTrainer, folder, setting, steering=SteeringConfig(PLAN, canary_every=1, reward_range=(-10, 10))
-    )
+    trainer = build(SteeredGRPOTrainer, folder, setting, steering=SteeringConfig(PLAN, reward_range=(-10, 10)))
     seen = script(trainer, lambda groups: [Action("refuse", groups[0].example, None, "test")])
     found = watch(trainer)
     trainer.train()

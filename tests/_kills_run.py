@@ -31,7 +31,7 @@ def train(kind: str, folder: Path) -> None:
     if kind == "grpo":
         args = grpo_config(folder, **SAVES)
         trainer: Any = SteeredGRPOTrainer(
-            model(), vowels, args, train_dataset=rows(), steering=SteeringConfig(GRPO, canary_every=3), **given
+            model(), vowels, args, train_dataset=rows(), steering=SteeringConfig(GRPO), **given
         )
     elif kind == "sft":
         data = rows().rename_column("answer", "completion")

@@ -34,11 +34,10 @@ CELLS = (
     CellAssessment("sums", 2.0, "mastered", 0.9, 0.0, 64, 12),
 )
 SHARES = {"letters": 0.75, "sums": 0.25}
-LEVERS = {"selector": "difficulty", "gates": ("too_hard",), "controllers": ("drift",), "monitors": ("canary",)}
-NERVOUS = {"monitors.canary": {"standard_errors": 0.1, "min_fall": 0.0}}
-STRICT = NERVOUS | {"gates.too_hard": {"floor": 0.7}}
+LEVERS = {"selector": "difficulty", "gates": ("too_hard",), "controllers": ("drift",)}
+STRICT = {"gates.too_hard": {"floor": 0.7}}
 GRPO = Plan("test", (Stage("grpo", "grpo", 10, SHARES, options=STRICT, **LEVERS),), CELLS)  # type: ignore[arg-type]
-SFT = Plan("test", (Stage("sft", "sft", 10, SHARES, controllers=("drift",), monitors=("canary",), options=NERVOUS),), CELLS)
+SFT = Plan("test", (Stage("sft", "sft", 10, SHARES, controllers=("drift",)),), CELLS)
 DPO = Plan("test", (Stage("dpo", "dpo", 10, SHARES),))
 STEPS = 6
 
@@ -73,7 +72,7 @@ def grpo(folder: Path, reward: Any = tape, dataset: Any = None, plan: Plan = GRP
         grpo_config(folder, **(defaults | settings)),
         train_dataset=dataset or rows(),
         processing_class=tokenizer(),
-        steering=SteeringConfig(plan, canary_every=3),
+        steering=SteeringConfig(plan),
     )
 
 

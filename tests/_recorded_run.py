@@ -29,10 +29,7 @@ FACTS = ("About {who}:", "{what} is {value};")
 
 def nervous(*monitors: str) -> dict[str, Any]:
     """Options with which drift moves beta, and `monitors` raise alarms, within few steps."""
-    alarms = {
-        "canary": {"standard_errors": 0.1, "min_fall": 0.0},
-        "displacement": {"min_fall": 0.001, "standard_errors": 0.1, "min_pairs": 2, "steps_between_alarms": 2},
-    }
+    alarms = {"displacement": {"min_fall": 0.001, "standard_errors": 0.1, "min_pairs": 2, "steps_between_alarms": 2}}
     drift = {"target": 0.001, "steps_between_moves": 2}
     made = {f"monitors.{name}": alarms[name] for name in monitors}
     return {"controllers.drift": drift} | made
@@ -41,10 +38,10 @@ def nervous(*monitors: str) -> dict[str, Any]:
 def levers() -> dict[str, Any]:
     """Every lever that the package has, set so that within few steps gates refuse, coefficients move, alarms are raised."""
     options: dict[str, Any] = {
-        "engine": {"min_informative_share": 0.5, "canaries": 4},
+        "engine": {"min_informative_share": 0.5},
         "selectors.difficulty": {"weight_above": 0.1},
-    } | nervous("canary")
-    chosen = {"selector": "difficulty", "gates": ["too_hard"], "controllers": ["drift"], "monitors": ["canary"]}
+    } | nervous()
+    chosen = {"selector": "difficulty", "gates": ["too_hard"], "controllers": ["drift"]}
     return chosen | {"options": options}
 
 
@@ -123,7 +120,6 @@ def settings(data: str, objective: str, **sections: Mapping[str, Any]) -> dict[s
             "prompts": 4,
             "generations": 4,
             "max_new_tokens": 4,
-            "canary_every": 2,
         },
         "trial": {"seeds": 2, "workers": 1},
     }
@@ -329,7 +325,7 @@ def hand_plan(objective: str) -> str:
         return "grpo/plan.yaml"
     plan = yaml.safe_load(Path("grpo/plan.yaml").read_text(encoding="utf-8"))
     (stage,) = plan["stages"]
-    monitors = ["canary", "displacement"] if objective == "dpo" else ["canary"]
+    monitors = ["displacement"] if objective == "dpo" else []
     tasks = sorted({task for task in stage["weights"] if objective == "dpo" or task != "sum"})
     stage = {"name": "x", "objective": objective, "steps": 9, "weights": {task: 1 / len(tasks) for task in tasks}}
     plan["stages"] = [stage | {"controllers": ["drift"], "monitors": monitors, "options": nervous(*monitors)}]
@@ -381,7 +377,7 @@ def trainer_runs() -> None:
         note(f"{name}, killed: {killed}, resumed: {resumed}", code)
 
     for objective in ("grpo", "sft", "dpo"):
-        planned = SteeringConfig(hand_plan(objective), canary_every=3)
+        planned = SteeringConfig(hand_plan(objective))
         train(objective, f"{objective}-trl", None)
         train(objective, f"{objective}-default", True)
         train(objective, f"{objective}-planned", planned)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import plugin_samples as samples
 
 from mixwright.records import (
-    CanaryOutcome,
     Example,
     Measurement,
     Objective,
@@ -146,11 +145,10 @@ def transfer() -> list[Measurement]:
 
 
 def signals(step: int) -> list[Signals]:
-    """The step's numbers, calm and alarming, with and without canaries, with and without a KL."""
-    canaries = tuple(CanaryOutcome(f"add@1#{n}", "add", 1.0, step, float(step < 4), 0.02 * step) for n in range(4))
+    """The step's numbers, calm and alarming, with and without a KL."""
     return [
         Signals(step, groups=8),
-        Signals(step, beta=0.04, kl_nats=0.3 * step, groups=8, refused=3, canaries=canaries),
+        Signals(step, beta=0.04, kl_nats=0.3 * step, groups=8, refused=3),
     ]
 
 

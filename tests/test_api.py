@@ -30,7 +30,7 @@ SMALL = RunConfig(
     CorpusConfig("train.jsonl"),
     ModelConfig(width=32, depth=2, heads=2, warmup=WarmupConfig(steps=40)),
     MeasureConfig(items=8, samples=2, max_new_tokens=3),
-    train=TrainConfig(steps=2, prompts=2, generations=4, max_new_tokens=3, canary_every=1),
+    train=TrainConfig(steps=2, prompts=2, generations=4, max_new_tokens=3),
     trial=TrialConfig(arms=("uniform", "steered"), seeds=1, workers=1),
 )
 

@@ -22,7 +22,7 @@ PLUGINS = tuple(kind.package.removeprefix("mixwright.").replace(".", "/") for ki
 
 
 def test_a_batch_passes_few_files(tmp_path: Path) -> None:
-    steering = SteeringConfig(canary_every=5)
+    steering = SteeringConfig()
     trainer = make(SteeredGRPOTrainer, tmp_path, {"max_steps": 6}, steering=steering)
     seen: list[tuple[str, str, str]] = []
 

@@ -70,11 +70,11 @@ def test_it_rests_keeps_a_window_per_task_and_continues_after_a_restart():
     assert monitor.state() == again.state()
 
 
-@pytest.mark.parametrize(("on_alarm", "kinds"), [("tighten", ["lr_factor"]), ("log", [])])
+@pytest.mark.parametrize(("on_alarm", "kinds"), [("stop", ["stop"]), ("log", [])])
 def test_the_engine_writes_the_alarm_down_and_does_what_the_plan_says(on_alarm: str, kinds: list[str]):
     here = pool()
     weights = {task: 1 / len(here.tasks) for task in here.tasks}
-    options = {"engine": {"on_alarm": on_alarm, "canaries": 0}}
+    options = {"engine": {"on_alarm": on_alarm}}
     stage = Stage("dpo", "dpo", 10, weights, monitors=("displacement",), options=options)
     engine = Engine(Plan("test", (stage,)), here, seed=0)
     falling = [pair(-2.0, -2.0 - n, here.tasks[0], here.ids[0]) for n in range(16)]

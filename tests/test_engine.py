@@ -13,7 +13,7 @@ from steer_world import BLIND, SUCCESS, cells, competence, json_round_trip, outc
 from mixwright.errors import InputError
 from mixwright.plan.planners.difficulty import Difficulty
 from mixwright.plan.planners.proportional import Proportional
-from mixwright.records import Action, CanaryOutcome, GroupOutcome, Plan, SFTOutcome, Signals, Stage, TrainingSetup
+from mixwright.records import GroupOutcome, Plan, SFTOutcome, Signals, Stage, TrainingSetup
 from mixwright.steer.engine import Engine
 
 IN_BAND = ("chain@2", "spell@2")
@@ -85,8 +85,6 @@ def play(engine, tape_seed, steps, ahead=()):
         outcomes = [outcome(here, index, step, SUCCESS, rng) for index in drawn]
         signals = Signals(step, beta=0.04, kl_nats=float(rng.random() * 0.5))
         acts = engine.observe(outcomes, signals)
-        fresh = tuple(CanaryOutcome(here.ids[i], "chain", None, step, float(rng.random() < 0.7)) for i in engine.canaries)
-        acts += engine.watch(Signals(step, beta=0.04, canaries=fresh))
         seen.append((drawn, acts, engine.take_decisions(), engine.snapshot(), engine.wanted_shares()))
     return seen
 
@@ -101,7 +99,6 @@ def test_round_trip_continues_exactly(seed, cut, selector):
     saved = json_round_trip(whole.state_dict())
     resumed = Engine(plan, pool(), seed=seed)
     resumed.load_state_dict(saved)
-    assert resumed.canaries == whole.canaries
     assert resumed.state_dict() == saved
     assert play(resumed, seed, range(cut, 12)) == play(whole, seed, range(cut, 12))
     if selector == "difficulty" and cut:
@@ -138,18 +135,8 @@ def test_a_state_of_another_version_is_refused(version: int | None, told: str) -
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     state = Engine(plan, pool(), seed=0).state_dict()
     state.pop("version") if version is None else state.update(version=version)
-    with pytest.raises(InputError, match=rf"expected a state of version 12, got {told}\. Resume with the Mixwright version"):
+    with pytest.raises(InputError, match=rf"expected a state of version 13, got {told}\. Resume with the Mixwright version"):
         Engine(plan, pool(), seed=0).load_state_dict(state)
-
-
-def test_canaries_are_mastered_items_that_are_never_drawn():
-    plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
-    engine, here = Engine(plan, pool(), seed=3), pool()
-    keys = [here.cells[here.cell_of[index]].key for index in engine.canaries]
-    assert {"chain@1", "spell@1", "gcd@1"} == set(keys)
-    assert len(keys) == 3 * 15  # a quarter of 60
-    assert not set(engine.draw(3000)) & set(engine.canaries)
-    assert engine.canaries == Engine(plan, here, seed=3).canaries != Engine(plan, here, seed=4).canaries
 
 
 def stage(**changes) -> Plan:
@@ -164,7 +151,6 @@ def test_without_levers_nothing_happens():
         outcomes = [outcome(here, i, step, dict.fromkeys(SUCCESS, 0.0), np.random.default_rng(0)) for i in engine.draw(8)]
         assert engine.observe(outcomes, Signals(step, kl_nats=9.0)) == []
     assert engine.take_decisions() == []
-    assert engine.canaries == ()
     assert engine.wanted_shares() == {"chain": 0.5, "count": 0, "gcd": 0.5, "lcm": 0, "prime": 0, "spell": 0}
 
 
@@ -193,65 +179,6 @@ def test_few_informative_groups_scale_or_skip_the_step_and_it_is_restored():
         (3, "lr_factor", 1.0, 0.5),
         (4, "lr_factor", 0.5, 1.0),
     ]
-
-
-def canaries(engine, success, step):
-    here = pool()
-    return tuple(
-        CanaryOutcome(here.ids[i], here.cells[here.cell_of[i]].task, None, step, success, 0.05) for i in engine.canaries
-    )
-
-
-def alarms_of(engine, beta):
-    """First pass good, three bad, two good; what the engine asks for after each."""
-    asked = []
-    for step, success in enumerate((1.0, 0.0, 0.0, 0.0, 1.0, 1.0)):
-        acts = engine.watch(Signals(20 * step, beta=beta, canaries=canaries(engine, success, step)))
-        beta = next((a.value for a in acts if a.kind == "coefficient"), beta)
-        asked.append([(a.kind, a.value) for a in acts])
-    return asked
-
-
-def test_alarms_tighten_and_clean_passes_undo():
-    engine = Engine(stage(monitors=("canary",)), pool(), seed=0)
-    assert alarms_of(engine, 0.0) == [
-        [],
-        [("lr_factor", 0.5)],
-        [("lr_factor", 0.25)],
-        [("lr_factor", 0.125)],
-        [("lr_factor", 0.25)],
-        [("lr_factor", 0.5)],
-    ]
-    told = engine.take_decisions()
-    assert {d.what for d in told} == {"alarm.canary", "lr_factor"}
-    assert sum(d.what == "alarm.canary" for d in told) == 3 * 6  # three passes; all six tasks are watched, trained on or not
-
-
-def test_alarms_double_beta_where_there_is_one():
-    engine = Engine(stage(monitors=("canary",)), pool(), seed=0)
-    assert [pair for step in alarms_of(engine, 0.04) for pair in step] == [
-        ("coefficient", 0.08),
-        ("coefficient", 0.16),
-        ("coefficient", 0.32),
-        ("coefficient", 0.16),
-        ("coefficient", 0.08),
-    ]
-
-
-def test_stop_only_where_the_policy_says_so():
-    engine = Engine(stage(monitors=("canary",), options={"engine": {"on_alarm": "stop"}}), pool(), seed=0)
-    assert [[kind for kind, _ in step] for step in alarms_of(engine, 0.0)] == [[], ["stop"], ["stop"], ["stop"], [], []]
-    quiet = Engine(stage(monitors=("canary",), options={"engine": {"on_alarm": "log"}}), pool(), seed=0)
-    assert alarms_of(quiet, 0.0) == [[]] * 6
-    assert sum(d.what == "alarm.canary" for d in quiet.take_decisions()) == 3 * 6
-
-
-def test_drift_is_seen_through_the_canaries_when_the_trainer_has_no_kl():
-    options = {"controllers.drift": {"target": 0.01}, "engine": {"canaries": 16}}
-    engine = Engine(stage(controllers=("drift",), options=options), pool(), seed=0)
-    (action,) = engine.watch(Signals(0, canaries=canaries(engine, 1.0, 0)))
-    assert action == Action("lr_factor", "lr", 1 / 1.5, action.because)
-    assert "KL 0.05 nats per token" in action.because
 
 
 def test_rewards_are_mapped_to_shares():

@@ -29,10 +29,3 @@ def test_a_selector_that_picks_what_may_not_be_drawn_is_stopped(picked, told):
     engine._selector.pick = picked
     with pytest.raises(RuntimeError, match=told):
         engine.draw(4)
-
-
-def test_a_selector_that_picks_a_canary_is_stopped():
-    engine = Engine(stage(monitors=("canary",)), pool(), seed=0)
-    engine._selector.pick = lambda tasks, rng: np.full(len(tasks), engine.canaries[0])
-    with pytest.raises(RuntimeError, match="a canary"):
-        engine.draw(2)

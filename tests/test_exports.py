@@ -236,8 +236,8 @@ def test_verl_gets_rows_without_a_level_before_rows_with_one(tmp_path: Path) -> 
 
 
 def test_options_of_levers_that_an_export_leaves_out_are_no_obstacle() -> None:
-    options = {"gates.too_hard": {"floor": 0.1}, "controllers.drift": {"target": 0.01}, "monitors.canary": {}}
-    levers = {"gates": ("too_hard",), "controllers": ("drift",), "monitors": ("canary",)}
+    options = {"gates.too_hard": {"floor": 0.1}, "controllers.drift": {"target": 0.01}}
+    levers = {"gates": ("too_hard",), "controllers": ("drift",)}
     with_levers = build_mix(planned("difficulty", options=options, **levers), corpus(), batch=8)
     without = build_mix(planned("difficulty"), corpus(), batch=8)
     assert [part.share for part in with_levers.parts] == [part.share for part in without.parts]

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning"),  # TRL 1.16 sets transformers' older name
     pytest.mark.filterwarnings("ignore:.*use_liger_kernel.*:FutureWarning"),
 ]
-PLAN = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "sums": 0.5}, monitors=("canary",)),))
+PLAN = Plan("test", (Stage("grpo", "grpo", 10, {"letters": 0.5, "sums": 0.5}),))
 SIZE = 4
 """Completions of a group."""
 
@@ -78,9 +78,7 @@ def test_with_steering_groups_are_whole_rewards_true_and_refusals_zero(
 ) -> None:
     setting = TABLE[name]
     setting.patch(monkeypatch)
-    trainer = build(
-        SteeredGRPOTrainer, tmp_path, setting, steering=SteeringConfig(PLAN, canary_every=1, reward_range=(-10, 10))
-    )
+    trainer = build(SteeredGRPOTrainer, tmp_path, setting, steering=SteeringConfig(PLAN, reward_range=(-10, 10)))
     seen = Seen(trainer)
     before = parameters(trainer)
     trainer.train()
@@ -104,7 +102,7 @@ def check_draws(trainer: Any, folder: Path, seen: Seen) -> None:
     assert [line["groups"] for line in steps] == [len(batch) for batch in seen.groups]
     proof = trainer.steered.proof()
     assert proof["unscored"] == 0
-    assert proof["rollouts"] == SIZE * len(observed) + proof["canary_rollouts"]
+    assert proof["rollouts"] == SIZE * len(observed)
 
 
 def check_rewards(trainer: Any, setting: Setting, seen: Seen) -> None:

@@ -200,16 +200,6 @@ def test_evaluation_leaves_steering_alone(tmp_path: Path) -> None:
     assert not any(judged)
 
 
-@pytest.mark.parametrize("name", ["chat", "chat_template_kwargs"])
-def test_canaries_are_asked_as_training_asks(name: str, tmp_path: Path) -> None:
-    trainer = build(SteeredGRPOTrainer, tmp_path, TABLE[name], steering=SteeringConfig(canary_every=1))
-    trainer.train()
-    prompts = trainer.canaries.prompts
-    asked = [trainer.canaries.learner.encode(prompt) for prompt in prompts]
-    assert asked == trainer._tokenize_prompts(prompts)[0]
-    assert ("so " in trainer.processing_class.decode(asked[0])) == (name == "chat_template_kwargs")
-
-
 def test_a_vllm_server_is_asked_once_per_prompt_and_only_for_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

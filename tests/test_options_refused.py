@@ -28,7 +28,7 @@ NAN = float("nan")
     ("name", "options"),
     [
         ("gates.too_hard", {"floor": NAN}),  # nothing is at or over it: every group would be refused
-        ("monitors.canary", {"standard_errors": NAN}),  # nothing exceeds it: no alarm, ever
+        ("monitors.displacement", {"standard_errors": NAN}),  # nothing exceeds it: no alarm, ever
         ("gates.too_hard", {"floor": 1.5}),
         ("gates.too_hard", {"z": float("inf")}),
         ("selectors.difficulty", {"candidates": 0}),
@@ -42,9 +42,7 @@ NAN = float("nan")
         ("monitors.displacement", {"window": -1}),
         ("gates.too_hard", {"floor": -1}),
         ("gates.too_hard", {"min_rollouts": 0}),  # nothing would be divided by nothing
-        ("monitors.canary", {"standard_errors": -1}),
-        ("monitors.canary", {"min_fall": -1}),
-        ("monitors.canary", {"min_fall": 9}),
+        ("monitors.displacement", {"standard_errors": -1}),
         ("monitors.displacement", {"steps_between_alarms": -5}),
         ("probes.retention", {"rare": -1}),
         ("planners.temperature", {"temperature": True}),
@@ -73,7 +71,6 @@ def test_a_reward_range_of_texts_is_one_of_numbers_for_every_plug_in() -> None:
         ({"gates.too_hard": {"floor": 1.5}}, "floor"),
         ({"engine": {"anchr": 0.2}}, "anchr"),
         ({"engine": 3}, "engine"),
-        ({"engine": {"canaries": 10**9}}, "canaries"),
         ({"engine": {"reward_range": [1, 1]}}, "low < high"),
         ({"engine": {"reward_range": [0, float("inf")]}}, "reward_range"),
         ({"engine": {"min_informative_share": 2.0}}, "min_informative_share between 0 and 1"),

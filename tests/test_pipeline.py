@@ -22,7 +22,7 @@ from mixwright.trainers.configs import SettingsJob, resolve_settings
 EDITS = {
     "model": {"width": 32, "depth": 2, "heads": 2, "warmup": {"steps": 40}},
     "measure": {"items": 8, "samples": 2, "max_new_tokens": 3},
-    "train": {"steps": 2, "prompts": 2, "generations": 4, "max_new_tokens": 3, "canary_every": 1},
+    "train": {"steps": 2, "prompts": 2, "generations": 4, "max_new_tokens": 3},
     "trial": {"arms": ["uniform", "steered"], "seeds": 1, "workers": 1},
 }
 

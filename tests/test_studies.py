@@ -155,76 +155,37 @@ def test_an_error_in_a_run_ends_the_turns(monkeypatch):
         take_turns(runs, Meter(), warmup=0, steps=3)
 
 
-def spent(seed, run, step, trainer, bookkeeping=0.0, probes=0.0):
+def spent(seed, run, step, trainer, bookkeeping=0.0):
     """A row of the study of overhead."""
-    costs = {"trainer": trainer, "bookkeeping": bookkeeping, "probes": probes}
+    costs = {"trainer": trainer, "bookkeeping": bookkeeping}
     return {"case": "made up", "seed": seed, "run": run, "step": step, "cpu": sum(costs.values()), **costs}
 
 
 def test_overhead_is_told_against_a_step_without_us():
-    from mixwright_lab.studies.overhead import OFF, ON, WARMUP_STEPS, WITH_PROBES, figures, packed
+    from mixwright_lab.studies.overhead import OFF, ON, WARMUP_STEPS, figures, packed
 
     rows = []
     for seed, share in ((0, 0.01), (1, 0.03)):
         for step in range(-WARMUP_STEPS, 2):
-            probes = 0.05 * (step in (-WARMUP_STEPS, 1))
-            rows += [
-                spent(seed, OFF, step, 1.0),
-                spent(seed, ON, step, 1.0, share),
-                spent(seed, WITH_PROBES, step, 1.0, share + 0.01, probes) | {"every": 2},
-            ]
+            rows += [spent(seed, OFF, step, 1.0), spent(seed, ON, step, 1.0, share)]
     found = figures(rows)
-    assert (found["steps per arm"], found["steps between canary passes"]) == (4, 2)
+    assert found["steps per arm"] == 4
     assert found["step, CPU ms"] == pytest.approx(1000)
     assert found["bookkeeping, CPU ms per step"] == pytest.approx(20)
-    for name, value in (
-        ("bookkeeping, direct, %", 2),
-        ("bookkeeping, on against off, %", 2),
-        ("canaries, direct, %", 2.5),
-        ("all of it, direct, %", 5.5),
-        ("all of it, on against off, %", 5.5),
-    ):
-        assert found[name].value == pytest.approx(value), name
+    for name in ("bookkeeping, direct, %", "bookkeeping, on against off, %"):
+        assert found[name].value == pytest.approx(2), name
     assert found["bookkeeping, direct, %"].high == pytest.approx(2 + 12.7062047)
     kept = packed(rows)
-    assert [(one["seed"], one["run"]) for one in kept][:3] == [(0, OFF), (0, ON), (0, WITH_PROBES)]
+    assert [(one["seed"], one["run"]) for one in kept][:2] == [(0, OFF), (0, ON)]
     assert kept[1]["bookkeeping"] == [10000] * (WARMUP_STEPS + 2)
-    assert (kept[2]["every"], kept[2]["probes"]) == (2, [50000, 0, 0, 0, 50000])
-
-
-def test_a_canary_pass_is_spread_over_its_interval_however_long_the_run():
-    from mixwright_lab.studies.overhead import AFTER, OFF, ON, WITH_PROBES, figures
-
-    def shares(every, probes, after=None):
-        rows = []
-        for seed in (0, 1):
-            rows += [spent(seed, run, -3, 1.0) for run in (OFF, ON)]
-            for step, cost in enumerate(probes):
-                rows += [spent(seed, run, step, 1.0) for run in (OFF, ON)]
-                rows.append(spent(seed, WITH_PROBES, step, 1.0, 0.1, cost) | {"every": every})
-            if after is not None:
-                rows.append({"case": "made up", "seed": seed, "run": AFTER, "step": 0, "cpu": after, "probes": after})
-        found = figures(rows)
-        return [round(found[name].value, 9) for name in ("canaries, direct, %", "all of it, direct, %")]
-
-    assert shares(2, [0, 0.6, 0, 0.2]) == [20, 30]  # 0.4 a pass, 2 steps: as it was
-    assert shares(3, [0, 0, 0.6, 0]) == [20, 30]  # one pass in four steps, but one in three in the long run
-    assert shares(10, [0, 0, 0, 0], after=0.6) == [6, 16]  # none in the run
 
 
 def test_goals_of_overhead_ask_for_the_upper_end():
     from mixwright_lab.studies.overhead import goals
 
-    def case(bookkeeping, canaries):
-        shares = {"bookkeeping": bookkeeping, "canaries": canaries}
-        return {f"{name}, direct, %": Interval(high - 0.5, high - 1, high, 5) for name, high in shares.items()}
-
-    asked = goals({"sft 0.2M": case(9.0, 3.1), "grpo 15M": case(1.0, 3.0)})
-    assert [(goal.name.split(", %")[0], goal.reached) for goal in asked] == [
-        ("bookkeeping, grpo 15M", True),
-        ("canaries by default, sft 0.2M", False),
-        ("canaries by default, grpo 15M", True),
-    ]
+    for high in (1.0, 1.1):
+        (asked,) = goals({"grpo 15M": {"bookkeeping, direct, %": Interval(0.5, 0.0, high, 5)}})
+        assert (asked.name, asked.reached) == ("bookkeeping, grpo 15M, % of a step", high == 1.0)
 
 
 def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
@@ -236,8 +197,7 @@ def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
         rows = []
         for run in (run for run in kept["rows"] if run["case"] == case):
             for place, costs in enumerate(zip(*(run[owner] for owner in OWNERS), strict=True)):
-                row = spent(run["seed"], run["run"], place - WARMUP_STEPS, *(1e-6 * cost for cost in costs))
-                rows.append(row | {name: run[name] for name in ("every",) if name in run})
+                rows.append(spent(run["seed"], run["run"], place - WARMUP_STEPS, *(1e-6 * cost for cost in costs)))
         found[case] = figures(rows)
     for case, shares in found.items():
         for name, value in shares.items():
@@ -246,17 +206,16 @@ def test_the_committed_shares_and_goals_are_those_of_the_committed_rows():
             assert told == pytest.approx(
                 [was[end] for end in ("value", "low", "high")] if len(told) > 1 else [was], abs=1e-3
             )
-    for goal, was in zip(goals(found), kept["goals"], strict=True):
-        assert goal.record() == pytest.approx(was, abs=1e-3)
+    (goal,) = goals(found)
+    assert goal.record() == pytest.approx(kept["goals"][0], abs=1e-3)
 
 
 def test_everything_beside_a_trainer_is_charged_wherever_it_stands():
     from mixwright.steer.beside.run import DrawLog
-    from mixwright.trainers.canaries import CanaryPass
     from mixwright.trainers.resume import Checkpoints
     from mixwright_lab.studies.trainer_runs import charge_owners
 
-    meter, methods = Meter(), ((DrawLog, "read_or_draw"), (CanaryPass, "run"), (Checkpoints, "stage_state"))
+    meter, methods = Meter(), ((DrawLog, "read_or_draw"), (Checkpoints, "stage_state"))
     plain = [vars(kind)[name] for kind, name in methods]
     charge_owners(meter)
     try:

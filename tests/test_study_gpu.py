@@ -6,21 +6,16 @@ import pytest
 from packaging.version import Version
 
 from mixwright_lab.studies import gpu, gpu_pieces, pack_gpu
-from mixwright_lab.studies.gpu_pieces import ARMS, CANARIES, NONE, OFF, ON, PIECES, piece
+from mixwright_lab.studies.gpu_pieces import ARMS, NONE, OFF, ON, PIECES, piece
 from mixwright_lab.studies.jobs import read_rows
 
 
 def test_shares_are_those_of_the_trainers_own_seconds():
     seconds = {
-        OFF: {"trainer": [1.0, 1.0], "bookkeeping": [0.0, 0.0], "probes": [0.0, 0.0]},
-        ON: {"trainer": [1.0, 3.0], "bookkeeping": [0.01, 0.03], "probes": [0.0, 0.0]},
-        CANARIES: {"trainer": [2.0, 2.0], "bookkeeping": [0.1, 0.1], "probes": [0.0, 0.5]},
+        OFF: {"trainer": [1.0, 1.0], "bookkeeping": [0.0, 0.0]},
+        ON: {"trainer": [1.0, 3.0], "bookkeeping": [0.01, 0.03]},
     }
-    row = {"piece": "turns-sft-0", "seconds": seconds, "canaries": {"every": 10}}
-    assert gpu.shares(row) == pytest.approx((1.0, 2.5))  # a pass of .5 s each 10 steps of 2 s
-    none = {**row, "seconds": {**seconds, CANARIES: {**seconds[CANARIES], "probes": [0.0, 0.0]}}}
-    assert gpu.shares({**none, "canaries": {"every": 10, "one pass, seconds": 0.2}})[1] == pytest.approx(1.0)
-    assert gpu.shares({**none, "canaries": {}})[1] == 0.0
+    assert gpu.bookkeeping_share({"piece": "turns-sft-0", "seconds": seconds}) == pytest.approx(1.0)
 
 
 def run(arm, weights="a", peak=100):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
 from mixwright.records import Plan, Stage
-from mixwright.steer.engine import Engine
 from mixwright.trainers.steering import default_plan
 from mixwright_lab.studies import overhard
 from mixwright_lab.training.bases import Recipe, base_model
@@ -21,7 +19,6 @@ WORLD = Chain()
 GUARDS = {
     "selector": "difficulty",
     "gates": ("too_hard",),
-    "options": {"engine": {"canaries": overhard.CANARY_ITEMS}},
 }
 
 
@@ -81,21 +78,11 @@ def test_answers_of_partial_skill_are_right_and_half_of_them_are_0():
 
 def test_the_default_arm_is_the_plan_that_a_trainer_makes():
     pool = pool_of(overhard.examples_of("blind", 3)[::20], lambda _: 1 / 16)
-    (own,) = default_plan(pool, "grpo", overhard.STEPS, kl_penalty=False, canaries=True).stages
+    (own,) = default_plan(pool, "grpo", overhard.STEPS, kl_penalty=False).stages
     (made,) = overhard.plan_of(overhard.DEFAULT, pool).stages
-    for name in ("selector", "gates", "controllers", "monitors"):
+    for name in ("selector", "gates", "controllers", "monitors", "engine"):
         assert getattr(made, name) == getattr(own, name), name
     assert made.weights == pytest.approx(own.weights)
-    assert made.engine == replace(own.engine, canaries=overhard.CANARY_ITEMS)
-
-
-def test_arms_with_a_lever_hold_back_canaries_that_nobody_measured_as_when_it_was_run():
-    pool = pool_of(overhard.examples_of("hard", 3), lambda _: 1 / 16)
-    held = {
-        arm: len(Engine(overhard.plan_of(overhard.ARMS[arm], pool), pool, seed=0).canaries)
-        for arm in ("default", "no canary", "gate alone", "selector alone")
-    }
-    assert held == {"default": 16, "no canary": 16, "gate alone": 16, "selector alone": 0}
 
 
 def test_options_reach_only_plug_ins_that_the_arm_has():
@@ -127,9 +114,8 @@ def test_pairs_and_goals_by_hand():
 
 
 def test_shares_of_groups_are_means_over_runs():
-    rows = [
-        {"arm": "default", "groups": {"groups": 10, "teach": teach, "refused": 2}, "canaries": 3} for teach in (4, 6)
-    ] + [{"arm": "frozen"}]
+    rows = [{"arm": "default", "groups": {"groups": 10, "teach": teach, "refused": 2}} for teach in (4, 6)]
+    rows += [{"arm": "frozen"}]
     assert overhard.mechanism(rows) == {
-        "default": {"teach": pytest.approx(0.5), "refused": pytest.approx(0.2), "skipped": 0.0, "canaries": 3.0}
+        "default": {"teach": pytest.approx(0.5), "refused": pytest.approx(0.2), "skipped": 0.0}
     }

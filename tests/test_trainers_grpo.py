@@ -113,7 +113,7 @@ def test_beta_moves_only_when_there_is_a_reference_model(tmp_path: Path) -> None
     script(without, lambda groups: raised)
     without.train()
     assert without.beta == 0.0
-    assert [d["what"] for d in read(tmp_path / "b", "decisions.jsonl")] == ["canaries off", "not executed: beta"]
+    assert [d["what"] for d in read(tmp_path / "b", "decisions.jsonl")] == ["not executed: beta"]
 
 
 def test_permuting_keeps_every_group_but_not_the_pairing(tmp_path: Path) -> None:

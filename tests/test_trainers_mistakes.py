@@ -15,7 +15,7 @@ from trainers_tiny import UNIFORM, make, read, script
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import Action, CellAssessment
+from mixwright.records import Action
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -82,21 +82,6 @@ def test_training_again_takes_nothing_that_was_drawn_ahead_for_its_own(tmp_path:
     assert [draw["example"] for draw in table] == [ids[row] for row in trainer.steered.draws.rows]
 
 
-def test_canaries_that_nothing_scores_are_said_once(tmp_path: Path) -> None:
-    cells = (
-        CellAssessment("letters", 1.0, "mastered", 0.9, 0.0, 64, 12),
-        CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
-    )
-    plan = replace(UNIFORM, stages=(replace(UNIFORM.stages[0], monitors=("canary",)),), cells=cells)
-
-    def sums_only(task: list[str], completions: list[str], **kwargs: Any) -> list[float | None]:
-        return [len(text) / 4 if name == "sums" else None for name, text in zip(task, completions, strict=True)]
-
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(plan, canary_every=1), reward_funcs=sums_only)
-    trainer.train()
-    assert [line["what"] for line in read(tmp_path, "decisions.jsonl")].count("canaries unscored") == 1
-
-
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
@@ -139,8 +124,8 @@ def test_an_option_that_there_is_not_is_refused_when_it_is_written(settings: dic
 
 
 def test_settings_that_there_are_survive_a_copy_and_a_pickle() -> None:
-    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"on_alarm": "log"}, "monitors.canary": {}}
-    made = SteeringConfig(UNIFORM, canary_every=2, reward_range=(-1, 1), options=options)
+    options = {"selectors.difficulty": {"explore": 0.1}, "engine": {"on_alarm": "log"}}
+    made = SteeringConfig(UNIFORM, draw_seed=2, reward_range=(-1, 1), options=options)
     assert copy.deepcopy(made) == pickle.loads(pickle.dumps(made)) == replace(made) == made
 
 

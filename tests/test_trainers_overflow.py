@@ -54,7 +54,7 @@ class Break(TrainerCallback):
 
 
 def trainer_of(objective: str, folder: Path, callbacks: list[Any], **settings: Any) -> Any:
-    monitors = ("canary", "displacement") if objective == "dpo" else ("canary",)
+    monitors = ("displacement",) if objective == "dpo" else ()
     stage = Stage(objective, objective, 6, SHARES, controllers=("drift",), monitors=monitors)  # type: ignore[arg-type]
     shared = {
         "processing_class": tokenizer(),

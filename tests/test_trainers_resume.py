@@ -34,7 +34,6 @@ PLAN = Plan(
             selector="difficulty",
             gates=("too_hard",),
             controllers=("drift",),
-            monitors=("canary",),
             options={"gates.too_hard": {"floor": 0.7}},
         ),
     ),
@@ -51,7 +50,7 @@ def run(folder: Path, resume: str | None = None, **settings: Any) -> Any:
         config,
         train_dataset=rows(),
         processing_class=tokenizer(),
-        steering=SteeringConfig(PLAN, canary_every=3),
+        steering=SteeringConfig(PLAN),
     )
     trainer.train(resume_from_checkpoint=resume)
     return trainer
@@ -129,7 +128,7 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
         config,
         train_dataset=changed,
         processing_class=tokenizer(),
-        steering=SteeringConfig(PLAN, canary_every=3),
+        steering=SteeringConfig(PLAN),
     )
     with pytest.raises(
         InputError, match=r": content_digest \w+, got content_digest \w+\. Resume with the same seed, data and plan"

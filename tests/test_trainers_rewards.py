@@ -293,7 +293,7 @@ def test_what_reward_functions_change_leaves_the_evidence_alone(case: str, tmp_p
             SteeredGRPOTrainer,
             tmp_path / str(change),
             {"max_steps": 1},
-            steering=SteeringConfig(UNIFORM, canary_every=0),
+            steering=SteeringConfig(UNIFORM),
             reward_funcs=judge,
         )
         live.append(trainer)

@@ -33,7 +33,7 @@ def make(folder: Path, callbacks: Any = None, reward: Any = vowels, **settings: 
         train_dataset=rows(),
         eval_dataset=rows(4),
         processing_class=tokenizer(),
-        steering=SteeringConfig(PLAN, canary_every=3),
+        steering=SteeringConfig(PLAN),
         callbacks=callbacks,
     )
 

@@ -140,9 +140,7 @@ def test_a_line_has_losses_and_tokens_per_cell(tmp_path: Path) -> None:
 def test_by_default_nothing_is_held_back_and_the_log_says_so(tmp_path: Path) -> None:
     trainer = make(SteeredSFTTrainer, tmp_path, {"max_steps": 1}, steering=True)
     trainer.train()
-    assert trainer.steered.engine.canaries == ()
-    (line,) = read(tmp_path, "decisions.jsonl")
-    assert line["what"] == "canaries off"
+    assert not read(tmp_path, "decisions.jsonl")
 
 
 def test_plain_prompts_beside_a_chat_template_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

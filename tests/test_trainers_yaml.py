@@ -36,7 +36,6 @@ learning_rate: 1.0e-3
 plan: {plan}
 folder: {out}/beside
 draw_seed: 7
-canary_every: 0
 columns: {{task: domain}}
 """
 
@@ -83,13 +82,12 @@ VALUES: dict[str, tuple[Any, list[str]]] = {
     "folder": (Path("beside"), ["beside"]),
     "draw_seed": (3, ["3"]),
     "permute_rewards": (True, []),
-    "canary_every": (5, ["5"]),
     "columns": ({"task": ""}, ['{"task": ""}']),
     "reward_seconds": (2.5, ["2.5"]),
     "slow_rewards": ("wrong", ["wrong"]),
     "unscored_batches": (0, ["0"]),
     "reward_range": ([-1.0, 1.0], ["-1", "1"]),
-    "options": ({"engine": {"on_alarm": "log"}}, ['{"engine": {"on_alarm": "log"}}']),
+    "options": ({"engine": {"on_alarm": "stop"}}, ['{"engine": {"on_alarm": "stop"}}']),
 }
 """Field -> a value that is not its default, as it stands in YAML, and the words of a command line that say it."""
 
@@ -117,9 +115,9 @@ def test_no_field_has_a_name_of_trls_and_each_says_what_it_is(config: type, caps
 
 
 def test_the_command_line_overrides_the_file(tmp_path: Path) -> None:
-    text = f"dataset_name: none\noutput_dir: {tmp_path}\ncanary_every: 1"
-    assert parsed(SFTConfig, text, tmp_path)[-1] == SteeringConfig(canary_every=1)
-    assert parsed(SFTConfig, text, tmp_path, "--canary_every", "2")[-1] == SteeringConfig(canary_every=2)
+    text = f"dataset_name: none\noutput_dir: {tmp_path}\ndraw_seed: 1"
+    assert parsed(SFTConfig, text, tmp_path)[-1] == SteeringConfig(draw_seed=1)
+    assert parsed(SFTConfig, text, tmp_path, "--draw_seed", "2")[-1] == SteeringConfig(draw_seed=2)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,6 @@ PLAN = Plan(
             selector="difficulty",
             gates=("too_hard",),
             controllers=("drift",),
-            monitors=("canary",),
             options={"selectors.difficulty": {"candidates": 4}, "engine": {"reward_range": [0, 2], "on_alarm": "log"}},
         ),
     ),

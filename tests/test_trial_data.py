@@ -34,7 +34,7 @@ CONFIG = RunConfig(
     CorpusConfig("unused"),
     ModelConfig(width=32, depth=1, heads=2, vocabulary=264),
     MeasureConfig(items=24, samples=1, max_new_tokens=2, probes=("competence", "held_out_loss")),
-    train=TrainConfig("sft", STEPS, BATCH, learning_rate=8e-3, canary_every=0, settings={"max_length": 32}),
+    train=TrainConfig("sft", STEPS, BATCH, learning_rate=8e-3, settings={"max_length": 32}),
     trial=TrialConfig(seeds=5, workers=1, data="clean"),
 )
 SMALLEST = dataclasses.replace(CONFIG.model, width=16)
@@ -240,7 +240,7 @@ def test_grpo_over_data_pays_in_rollouts_and_draws_mined_rows_alone(tmp_path: Pa
     config = dataclasses.replace(
         CONFIG,
         measure=MeasureConfig(items=4, samples=1, max_new_tokens=2, probes=("competence",)),
-        train=TrainConfig("grpo", 3, 2, 2, max_new_tokens=2, learning_rate=1e-3, canary_every=0),
+        train=TrainConfig("grpo", 3, 2, 2, max_new_tokens=2, learning_rate=1e-3),
         trial=TrialConfig(seeds=1, workers=1, data="few"),
     )
     result = try_folder(run, config, progress=lambda *_: None)
@@ -273,7 +273,7 @@ def test_pairs_of_dpo_are_tried_with_both_answers_counted(tmp_path: Path) -> Non
     config = dataclasses.replace(
         CONFIG,
         measure=MeasureConfig(items=4, probes=("preference",)),
-        train=TrainConfig("dpo", 2, 4, learning_rate=1e-3, canary_every=0, settings={"max_length": 32}),
+        train=TrainConfig("dpo", 2, 4, learning_rate=1e-3, settings={"max_length": 32}),
         trial=TrialConfig(seeds=1, workers=1, data="few"),
     )
     result = try_folder(run, config, progress=lambda *_: None)

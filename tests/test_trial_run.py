@@ -34,7 +34,6 @@ PLAN = Plan(
             {"copy": 0.5, "flip": 0.5},
             selector="difficulty",
             gates=("too_hard",),
-            monitors=("canary",),
         ),
     ),
     (
@@ -47,7 +46,7 @@ CONFIG = RunConfig(
     CorpusConfig("unused"),
     ModelConfig(width=16, depth=1, heads=2, vocabulary=264),
     MeasureConfig(items=4, samples=2, max_new_tokens=3, probes=("competence",)),
-    train=TrainConfig(steps=3, prompts=4, generations=4, max_new_tokens=3, canary_every=2),
+    train=TrainConfig(steps=3, prompts=4, generations=4, max_new_tokens=3),
     trial=TrialConfig(("uniform", "steered"), seeds=2, workers=1),
 )
 
@@ -121,9 +120,9 @@ def test_paired_branches_start_alike_and_are_charged_in_full(finished):
     (weights,) = {(base / "model.safetensors").read_bytes() for base in (run.path / "bases").iterdir()}
     models = {weights, *((run.branch(*key) / "model" / "model.safetensors").read_bytes() for key in trained)}
     assert len(models) == 5  # every branch has learnt something of its own
-    # 3 steps of 16 rollouts, no canaries
+    # 3 steps of 16 rollouts
     assert branches["uniform", 0].charged_rollouts == 48 + 3 * 4 * 3
-    assert branches["steered", 0].charged_rollouts > branches["uniform", 0].charged_rollouts  # canaries
+    assert branches["steered", 0].charged_rollouts == branches["uniform", 0].charged_rollouts
     assert result.rollouts["uniform"] == 2 * (48 + 36) + 36
     shares = {row.arm: row.value for row in result.rows if row.name == "zero_signal_share"}
     assert set(shares) == {"uniform", "steered"}

@@ -29,7 +29,7 @@ CONFIG = RunConfig(
     CorpusConfig("unused"),
     ModelConfig(width=32, depth=1, heads=2, vocabulary=264),
     MeasureConfig(items=24, samples=1, max_new_tokens=2),
-    train=TrainConfig("sft", 2 * FEW, 16, learning_rate=8e-3, canary_every=0, settings={"max_length": 32}),
+    train=TrainConfig("sft", 2 * FEW, 16, learning_rate=8e-3, settings={"max_length": 32}),
     trial=TrialConfig(("steered",), seeds=1, workers=1),
 )
 

@@ -110,7 +110,7 @@ def test_rows_of_a_branch_by_hand(tmp_path):
     assert values["success.sampled"] == pytest.approx(0.3)
     assert values["start.success"] == pytest.approx(0.4)
     assert [values[name] for name in ("zero_signal_share", "refused_share", "teaching_share")] == [12 / 32, 4 / 32, 16 / 32]
-    assert values["rollouts"] == 260 + 160 * 9 + 1800  # training with canaries, after, before
+    assert values["rollouts"] == 260 + 160 * 9 + 1800  # training, after, before
     assert not [name for name in values if "reachable" in name or "mastered" in name]
 
 

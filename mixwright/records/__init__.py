@@ -34,7 +34,6 @@ from mixwright.records.serial import to_data as to_data
 from mixwright.records.steering import Action as Action
 from mixwright.records.steering import ActionKind as ActionKind
 from mixwright.records.steering import Alarm as Alarm
-from mixwright.records.steering import CanaryOutcome as CanaryOutcome
 from mixwright.records.steering import Decision as Decision
 from mixwright.records.steering import GroupOutcome as GroupOutcome
 from mixwright.records.steering import PairOutcome as PairOutcome

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
 
-from mixwright.errors import InputError, check_range
+from mixwright.errors import InputError
 from mixwright.records.corpus import cell_key
 from mixwright.records.serial import from_data
 
@@ -122,15 +122,11 @@ class EngineOptions:
 
     reward_range: tuple[float, float] = (0.0, 1.0)
     """Reward of a wrong and of a right answer; rewards are mapped to 0..1 by it and clipped."""
-    canaries: int | None = None
-    """Fixed items watched per mastered task, never trained on; at most a quarter of a cell. None: 16, of cells whose success
-    was measured, or of all cells where the monitor `canary` is named. A number takes unmeasured cells, too; 0 takes none."""
     min_informative_share: float = 0.25
     """Share of informative groups (admitted, rewards differ) below which the step is scaled, 0..1; 0 turns the rule off. It
     needs a gate."""
-    on_alarm: Literal["tighten", "log", "stop"] = "tighten"
-    """Reaction to an alarm. tighten: the KL coefficient doubles where there is one, else the learning rate halves, at most
-    four times; each later inspection without an alarm undoes one. log: it is only written down. stop: training ends."""
+    on_alarm: Literal["log", "stop"] = "log"
+    """Reaction to an alarm. log: it is only written down. stop: training ends."""
 
     def __post_init__(self) -> None:
         low, high = self.reward_range
@@ -138,7 +134,6 @@ class EngineOptions:
             raise InputError("a reward_range of two finite numbers, low < high", repr(self.reward_range), "Correct it.")
         if not 0 <= self.min_informative_share <= 1:
             raise InputError("min_informative_share between 0 and 1", repr(self.min_informative_share), "Correct it.")
-        check_range("engine", {**vars(self), "canaries": self.canaries or 0}, canaries=(0, 10_000))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class ExampleOutcome:
     level: float | None
     """Level of its cell; None for a task without levels."""
     step: int
-    """Optimiser step that it was drawn or generated for; of a canary the one after which it was measured."""
+    """Optimiser step that it was drawn or generated for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +84,6 @@ class PairOutcome(ExampleOutcome):
 
 
 @dataclass(frozen=True, slots=True)
-class CanaryOutcome(ExampleOutcome):
-    """What the model made of one fixed item that it could do before the run."""
-
-    success: float
-    """Of the graded greedy answer, 0..1."""
-    kl_nats: float | None = None
-    """KL(start || now) per token of the start model's own completion of the item."""
-
-
-@dataclass(frozen=True, slots=True)
 class Signals:
     """What a controller or monitor may look at, besides outcomes: the step's own numbers."""
 
@@ -104,13 +94,11 @@ class Signals:
     lr_factor: float = 1.0
     """Current factor on the scheduled learning rate."""
     kl_nats: float | None = None
-    """Mean KL per token, from the trainer (beta > 0) or from the canaries."""
+    """Mean KL per token, from the trainer; None where it measures none (beta 0)."""
     groups: int = 0
     """Groups seen in this generation batch."""
     refused: int = 0
     """Groups refused in it."""
-    canaries: tuple[CanaryOutcome, ...] = ()
-    """Fresh canary results; empty in most steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +140,7 @@ class Decision:
     step: int
     """Optimiser step from which it holds."""
     what: str
-    """`weights.gcd`, `beta`, `refuse.lcm@3`, `alarm.canary` ..."""
+    """`weights.gcd`, `beta`, `refuse.lcm@3`, `alarm.displacement` ..."""
     old: Any
     """Value before the change; None where there was none. JSON value."""
     new: Any

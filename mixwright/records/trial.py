@@ -192,7 +192,7 @@ class TrialResult:
     judgements: tuple[Judgement, ...]
     """One per lever."""
     rollouts: Mapping[str, int]
-    """Charged per arm, measuring and canaries included."""
+    """Charged per arm, measuring included."""
     decoding: Literal["greedy", "sampled", "loss", "preference", "margin"] = "greedy"
     """What the primary outcome is read from: success under a decoding, or where nothing is graded held-out loss or
     preference accuracy."""

@@ -24,12 +24,12 @@ OPTION_LIMITS = {
 class Drift(Checkpointable, Controller):
     """Controller that keeps the model near its start: it moves beta, or the learning rate, when the KL leaves a dead band.
 
-    The KL (nats per token, from the trainer when beta > 0, else from the canaries) is smoothed. Above `target` x `dead_band`
-    beta is multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Where
-    beta is 0 there is no KL penalty to raise: the learning-rate factor is divided instead, not under `min_lr_factor`, and
-    comes back up to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in `steps_between_moves` steps;
-    where readings are further apart (canaries), a reading counts for the steps that it stands for: in the running mean, and
-    as one move per `steps_between_moves` of them.
+    The KL (nats per token, which TRL's trainer measures when beta > 0) is smoothed. Above `target` x `dead_band` beta is
+    multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Where beta is
+    0 there is no KL penalty to raise: a loop that measures the KL itself gets a lower learning-rate factor instead, not
+    under `min_lr_factor`, which comes back up to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in
+    `steps_between_moves` steps; where readings are further apart, a reading counts for the steps that it stands for: in the
+    running mean, and as one move per `steps_between_moves` of them.
 
     Measured (the study `overhard`, greedy success over everything held out, 80 steps on over-hard data): started at
     beta 0.01 it ends 2 points under not training (1 to 3), beta 0.01 alone 31 (16 to 45), uniform draws without either
@@ -39,8 +39,8 @@ class Drift(Checkpointable, Controller):
 
     Source: adaptive KL coefficient of 1909.08593.
     Unit: nats per token.
-    Cost: none beyond the KL, which the trainer or the canary pass measures anyway.
-    Blind spot: one coefficient for all tasks; with beta 0 and no canaries it sees nothing and does nothing.
+    Cost: none beyond the KL, which the trainer measures anyway.
+    Blind spot: one coefficient for all tasks; without a KL it sees nothing and does nothing.
 
     Args:
         target: KL from the start to aim under, nats per token.

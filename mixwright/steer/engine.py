@@ -35,14 +35,13 @@ from mixwright.records import (
     from_data,
     to_data,
 )
-from mixwright.steer.canaries import select_canaries
 from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.policy import GateRunner, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.scene import Scene
 
-STATE_VERSION = 12
+STATE_VERSION = 13
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
 MAX_LATE_STEPS = 2
 """Steps by which signals may come late; training was begun anew when they are further back."""
@@ -83,16 +82,14 @@ class TaskOrder(Checkpointable):
         return picked
 
 
-def check_drawn(selector: str, picked_rows: np.ndarray, tasks: np.ndarray, pool: Pool, canaries: Sequence[int]) -> None:
-    """Raises RuntimeError when a selector picked what may not be drawn: no row of the pool, another task, a canary."""
+def check_drawn(selector: str, picked_rows: np.ndarray, tasks: np.ndarray, pool: Pool) -> None:
+    """Raises RuntimeError when a selector picked what may not be drawn: no row of the pool, another task."""
     start = f"the selector {selector!r} picked"
     is_whole = picked_rows.shape == tasks.shape and picked_rows.dtype.kind in "iu"
     if not is_whole or ((picked_rows < 0) | (picked_rows >= len(pool.task_of))).any():
         raise RuntimeError(f"{start} what is no row of the pool for each of {len(tasks)} draws")
     if (pool.task_of[picked_rows] != tasks).any():
         raise RuntimeError(f"{start} a row of another task than was asked for")
-    if np.isin(picked_rows, canaries).any():
-        raise RuntimeError(f"{start} a canary, which must never be trained on")
 
 
 def plan_digest(plan: Plan, stage: int) -> str:
@@ -128,12 +125,7 @@ class Engine:
         """A state knows its examples by row number."""
         self._keys = [cell.key for cell in pool.cells]
         states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
-        watching = select_canaries(plan, self._stage, pool, np.random.default_rng((seed, stage, 2**32)))
-        self.canaries: tuple[int, ...] = watching[0]
-        """Pool indices of the fixed items that are watched and never drawn."""
-        self.why_unwatched: str = watching[1]
-        """Why there are none; empty when there are some."""
-        self._ledger = Ledger(pool, self.canaries)
+        self._ledger = Ledger(pool)
         self._decisions: list[Decision] = []
         self._behind = 0
         """Steps that the trainer's count is behind the engine's."""
@@ -169,7 +161,7 @@ class Engine:
         rng = np.random.default_rng((self._seed, self._stage_index, self._ledger.draws))
         tasks = self._order.next(count)
         picked_rows = self._selector.pick(tasks.copy(), rng)
-        check_drawn(self._stage.selector, picked_rows, tasks, self._pool, self.canaries)
+        check_drawn(self._stage.selector, picked_rows, tasks, self._pool)
         drawn_rows = picked_rows.astype(np.int64)
         self._ledger.mark_drawn(drawn_rows)
         return drawn_rows.tolist()
@@ -212,10 +204,6 @@ class Engine:
             actions += [skip] if skip is not None else []
         signals = replace(signals, groups=len(groups), refused=len(rewarded_groups) - len(admitted_groups))
         return actions + self._policy.react(signals, reason)
-
-    def watch(self, signals: Signals) -> list[Action]:
-        """Take in fresh canaries (or other signals without outcomes) and say what to do about them."""
-        return self._policy.react(self._with_forward_steps(signals), "")
 
     def wanted_shares(self) -> dict[str, float]:
         """Share of draws each task should have, summing to 1."""

@@ -13,7 +13,7 @@ gold answer does not explain the rewards (then the task's grader knows better).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -255,12 +255,11 @@ class Ledger(Checkpointable):
 
     Args:
         pool: what may be drawn.
-        held_back: pool indices that must never be drawn (canaries).
     """
 
     STATE_FIELDS = ("draws", "recent", "lasting", "answers")
 
-    def __init__(self, pool: Pool, held_back: Collection[int] = ()) -> None:
+    def __init__(self, pool: Pool) -> None:
         self.pool = pool
         self.drawn = np.full(len(pool.ids), NEVER_DRAWN, dtype=np.int32)
         """Number of the last draw of each example."""
@@ -271,8 +270,7 @@ class Ledger(Checkpointable):
         self.lasting = CellEvidence(len(pool.cells), LASTING_ROLLOUTS)
         cell_order = np.argsort(pool.task_of_cell, kind="stable")
         rank = np.argsort(cell_order).astype(np.int32)
-        order = np.argsort(rank[pool.cell_of], kind="stable").astype(np.int32)
-        self._order = order[np.isin(order, list(held_back), invert=True)] if held_back else order
+        self._order = np.argsort(rank[pool.cell_of], kind="stable").astype(np.int32)
         """Pool indices that may be drawn, by task and cell."""
         self.sizes = np.bincount(pool.cell_of[self._order], minlength=len(pool.cells))
         """Examples that may be drawn, per cell."""

@@ -8,12 +8,10 @@ follows from few informative groups and from alarms:
   under `min_informative_share`, the learning rate is multiplied by their ratio until the next batch; without any the step
   is skipped.
   Only in stages that have a gate: a stage without one takes every step, as a trainer without steering does.
-- **Alarm.** Each inspection with an alarm tightens once, at most `MAX_TIGHTENINGS` times: beta doubles where there is one,
-  else the learning-rate factor halves. Each inspection of fresh canaries without an alarm undoes one tightening; where there
-  are no canaries, `QUIET_STEPS` steps without an alarm undo one.
+- **Alarm.** It is written down, or ends the run.
 - **Measured** (the study `overhard`, over-hard data, points of greedy success under not training): uniform draws 50,
-  refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13); a tighter beta on alarms 15 (6 to 22). Beside the
-  selector, where levels are known, each of them changes nothing: contributing/evidence/controllers.md.
+  refusing alone 36 (22 to 50), with `min_informative_share` 8 (3 to 13). Beside the selector, where levels are known, each
+  of them changes nothing: contributing/evidence/controllers.md.
 """
 
 from __future__ import annotations
@@ -21,16 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from mixwright.contracts import Controller, Gate, Monitor
-from mixwright.records import Action, Alarm, EngineOptions, GroupOutcome, Signals
+from mixwright.records import Action, EngineOptions, GroupOutcome, Signals
 from mixwright.steer.checkpointable import Checkpointable
 
-MAX_TIGHTENINGS = 4
-"""Tightenings at most: a factor of 16."""
-QUIET_STEPS = 40
-"""Steps without an alarm that undo one tightening where no canaries are watched."""
 Note = Callable[..., None]
 """Writes a decision down: (step, what, old, new, because[, cause])."""
 
@@ -98,11 +90,7 @@ class Policy(Checkpointable):
     STATE_FIELDS = (
         "controllers_lr_factor",
         "batch_lr_factor",
-        "alarms_lr_factor",
-        "tightenings",
         "sent_lr_factor",
-        "last_change_step",
-        "had_canaries",
     )
 
     def __init__(
@@ -117,21 +105,13 @@ class Policy(Checkpointable):
         """Learning-rate factor that controllers asked for."""
         self.batch_lr_factor = 1.0
         """Factor of the current batch, under 1 where few groups are informative."""
-        self.alarms_lr_factor = 1.0
-        """Factor because of alarms, where there is no beta to double."""
-        self.tightenings = 0
-        """How often beta is doubled, or the learning rate halved, because of alarms."""
         self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
-        self.last_change_step = 0
-        """Step of the last tightening or loosening."""
-        self.had_canaries = False
-        """Whether any inspection had canaries."""
 
     @property
     def lr_factor(self) -> float:
         """The learning-rate factor that should hold now."""
-        return self.controllers_lr_factor * self.alarms_lr_factor * self.batch_lr_factor
+        return self.controllers_lr_factor * self.batch_lr_factor
 
     def scale_by_informative_share(self, step: int, informative: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
@@ -155,43 +135,9 @@ class Policy(Checkpointable):
         self._note(step, "skip_step", None, "step", reason)
         return reason, Action("skip_step", "step", None, reason)
 
-    def respond(self, alarms: Sequence[Alarm], signals: Signals, beta: float) -> tuple[float, str]:
-        """React to one inspection by tightening once, or by undoing one tightening.
-
-        Args:
-            alarms: what the monitors raised.
-            signals: of the step; without fresh canaries silence says nothing.
-            beta: KL coefficient before.
-
-        Returns:
-            KL coefficient after it; why it or the learning-rate factor changed, empty when neither did.
-        """
-        has_canaries, times = bool(signals.canaries), 1 if alarms else -1
-        self.had_canaries |= has_canaries
-        if alarms:
-            self.last_change_step, reason = signals.step, alarms[0].message
-            if self._options.on_alarm != "tighten" or self.tightenings == MAX_TIGHTENINGS:
-                return beta, ""
-        else:
-            is_quiet = not self.had_canaries and signals.step - self.last_change_step >= QUIET_STEPS
-            if not self.tightenings or not (has_canaries or is_quiet):
-                return beta, ""
-            self.last_change_step = signals.step
-            reason = "canary success is back to its start, within error" if has_canaries else ""
-            reason = reason or f"{QUIET_STEPS} steps without an alarm"
-            reason += ": one doubling of beta or halving of the learning rate is undone"
-        self.tightenings += times
-        if beta > 0:
-            return beta * 2.0**times, reason
-        self.alarms_lr_factor *= 0.5**times
-        return beta, reason
-
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
         step, beta, reasons, beta_reasons = signals.step, signals.beta, [scaled_because], []
-        measured_kl = [canary.kl_nats for canary in signals.canaries if canary.kl_nats is not None]
-        if signals.kl_nats is None and measured_kl:
-            signals = replace(signals, kl_nats=float(np.mean(measured_kl)))
         signals = replace(signals, lr_factor=self.controllers_lr_factor)
         actions: list[Action] = []
         for controller in self._controllers:
@@ -209,14 +155,8 @@ class Policy(Checkpointable):
         alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
         for alarm in alarms:
             self._note(step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
-        new_beta, reason = self.respond(alarms, signals, beta)
-        if new_beta != beta:
-            self._note(step, "beta", beta, new_beta, reason)
-            beta_reasons.append(reason)
-        else:
-            reasons.append(reason)
-        if new_beta != signals.beta:
-            actions.append(Action("coefficient", "beta", new_beta, "; ".join(beta_reasons)))
+        if beta != signals.beta:
+            actions.append(Action("coefficient", "beta", beta, "; ".join(beta_reasons)))
         if self.lr_factor != self.sent_lr_factor:
             because = "; ".join(filter(None, reasons)) or "enough groups are informative again"
             self._note(step, "lr_factor", self.sent_lr_factor, self.lr_factor, because)

@@ -89,10 +89,10 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         line = pair_line(finite_pairs, losses.mean().item()) | {"tokens": int(sum(tokens))}
         run.observe_rows(step, finite_pairs, len(pairs), line)
 
-    def begin_steering(self, step: int) -> None:
+    def begin_steering(self) -> None:
         """Forget what an interrupted step of an earlier call left behind."""
         self._losses.clear()
-        super().begin_steering(step)
+        super().begin_steering()
 
 
 def completion_logprobs(

@@ -157,15 +157,8 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         step = self.state.global_step
         return [limit_and_check(reward_func, self.steering, run, step, tasks, count) for reward_func in self.reward_funcs]
 
-    def begin_steering(self, step: int) -> None:
+    def begin_steering(self) -> None:
         """Take over beta, and warn of rows that are mostly too hard."""
         if self.steered is not None:
             self.beta = self.steered.beta  # brought back from a checkpoint, or as it was
             warn_at_start(self.steered, self.steering.plan)
-        super().begin_steering(step)
-
-    def watch_canaries(self, step: int) -> None:
-        """Take over the beta that alarms have moved."""
-        super().watch_canaries(step)
-        if self.steered is not None:
-            self.beta = self.steered.beta

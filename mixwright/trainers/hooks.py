@@ -1,4 +1,4 @@
-"""Callback that executes what was decided: learning-rate factor, skipped steps, stop, canaries, aligned saves."""
+"""Callback that executes what was decided: learning-rate factor, skipped steps, stop, aligned saves."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
@@ -51,8 +51,8 @@ class SteeringHooks(TrainerCallback):
         self._saved_layout: list[int] = []
         """What the sampler of the checkpoint served, where there is one."""
 
-    def resume(self, folder: Path | None) -> Any:
-        """Bring the run to a checkpoint, or to a fresh start (None); returns what was `remembered`, None if nothing."""
+    def resume(self, folder: Path | None) -> None:
+        """Bring the run to a checkpoint, or to a fresh start (None)."""
         extra = self.checkpoints.load(folder)
         saved_steps, steps = extra.get("max_steps", self.args.max_steps), self.args.max_steps
         if saved_steps != steps and self.run.files.writes:
@@ -60,7 +60,6 @@ class SteeringHooks(TrainerCallback):
             logging.getLogger("mixwright").warning(message, saved_steps, steps)
         self.last_kl_and_entropy = tuple(extra.get("last", (None, None)))
         self._saved_layout = list(extra.get("served") or [])
-        return extra.get("remembered")
 
     @property
     def batch_is_done(self) -> bool:
@@ -68,7 +67,7 @@ class SteeringHooks(TrainerCallback):
         return self._micro_steps_done % self.micro_steps == 0
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Check that the processes and a resumed run agree; first canaries."""
+        """Check that the processes and a resumed run agree."""
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._delayed_flags.clear()
         self._scheduled_rates = None
@@ -81,7 +80,7 @@ class SteeringHooks(TrainerCallback):
             raise InputError(
                 f"the batches of this run ({names}): {self._saved_layout}", str(layout), "Resume with the same batch sizes."
             )
-        self.trainer.begin_steering(state.global_step)
+        self.trainer.begin_steering()
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Tell the sampler where the epoch's rows begin; a resumed epoch is served from its start and skipped through."""
@@ -124,11 +123,10 @@ class SteeringHooks(TrainerCallback):
             self._scheduled_rates = None
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """Write lines, run canaries, stop if decided, and move a save to the end of the generation batch."""
+        """Write lines, stop if decided, and move a save to the end of the generation batch."""
         self._micro_steps_done += 1
         self.last_kl_and_entropy = read_kl_and_entropy(self.trainer, self._micro_steps_in_step + 1)
         self._micro_steps_in_step = 0
-        self.trainer.watch_canaries(state.global_step)
         self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])
         if self.run.stop_reason:
             control.should_training_stop = True
@@ -204,11 +202,7 @@ class SteeringHooks(TrainerCallback):
     def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, arguments["model"])
         check_same_run(self.run, step)
-        extra = {
-            "last": self.last_kl_and_entropy,
-            "whole": self.batch_is_done,
-            "remembered": getattr(getattr(self.trainer, "canaries", None), "start", []),
-        }
+        extra: dict[str, Any] = {"last": self.last_kl_and_entropy, "whole": self.batch_is_done}
         extra |= {"served": self._read_layout(), "max_steps": self.args.max_steps}
         self.checkpoints.stage_state(step, extra)
         self._staged = step

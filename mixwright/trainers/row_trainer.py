@@ -91,9 +91,9 @@ class RowTrainer(SteeredTrainer):
             SteeredSampler(self.steered.draws, row_count, batch_size=rows_per_step, whole_batches=False)
         )
 
-    def begin_steering(self, step: int) -> None:
+    def begin_steering(self) -> None:
         """Forget what an interrupted step of an earlier call left behind."""
-        super().begin_steering(step)
+        super().begin_steering()
         self._collected.clear()
 
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import inspect
 import logging
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import torch
 import trl
-from accelerate.utils import broadcast_object_list
 from transformers import Trainer
 
 from mixwright.errors import InputError
 from mixwright.learner.settings import slow_settings
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
-from mixwright.trainers.canaries import CanaryPass, make_canaries
 from mixwright.trainers.checks import PLAIN_PROMPTS, has_plain_prompts
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
@@ -42,8 +39,6 @@ class SteeredTrainer(Trainer):
     """The run; None without steering."""
     steering: SteeringConfig
     """What the user asked for."""
-    canaries: CanaryPass | None = None
-    """The canary pass; None where there is none."""
     hooks: SteeringHooks
     """The callback that executes decisions."""
 
@@ -86,7 +81,7 @@ class SteeredTrainer(Trainer):
             self.hooks.checkpoints.output = Path(str(self.args.output_dir))  # it may have been changed since
             self.hooks.args = self.args
             folder = self.hooks.checkpoints.choose(resume_from_checkpoint)
-            start = self.hooks.resume(folder)
+            self.hooks.resume(folder)
             by_name = resume_from_checkpoint is not True
             resume_from_checkpoint = None
             if folder is not None:
@@ -94,11 +89,6 @@ class SteeredTrainer(Trainer):
                 if output is not None:
                     return output
                 resume_from_checkpoint = str(folder)
-            earlier_canaries = self.canaries
-            self.canaries = make_canaries(self)
-            if self.canaries is not None:
-                start_logprobs = start or (earlier_canaries.start if earlier_canaries is not None else [])
-                self.canaries.start = [(tokens, logprobs) for tokens, logprobs in start_logprobs]
         return super().train(resume_from_checkpoint, *args, **kwargs)
 
     def training_step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -131,29 +121,11 @@ class SteeredTrainer(Trainer):
         self.hooks.sampler = sampler
         return sampler
 
-    def begin_steering(self, step: int) -> None:
-        """Called once before the first step: the first canary pass."""
-        if self.steered is None:
-            return
-        if self.canaries is not None:
-            self.steered.charge(self.canaries.remember_start())
-            if step == 0:
-                self.watch_canaries(0)
+    def begin_steering(self) -> None:
+        """Called once before the first step."""
 
     def hand_in(self, step: int) -> None:
         """Called before each optimiser step: outcomes that have not been handed to the run yet."""
-
-    def watch_canaries(self, step: int) -> None:
-        """Called after each optimiser step: a canary pass when it is due, the same in all processes."""
-        run, canaries = self.steered, self.canaries
-        if run is None or canaries is None or step % canaries.steps_between:
-            return
-        started_at = perf_counter()
-        outcomes, charged = broadcast_object_list([canaries.run(step)])[0]
-        if self.accelerator.is_main_process:  # training waits for it
-            message = "step %d: canary pass over %d held-back items, %.1f s"
-            logging.getLogger("mixwright").warning(message, step, len(canaries.items), perf_counter() - started_at)
-        run.watch(step, outcomes, rollouts=charged)
 
 
 def bind_with_row_numbers(parent: type[Trainer], trainer: Trainer, *args: Any, **kwargs: Any) -> inspect.BoundArguments:

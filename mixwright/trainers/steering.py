@@ -46,7 +46,6 @@ SETTING_TYPES: dict[str, tuple[type, ...]] = {
     "folder": (str, Path),
     "draw_seed": (int, np.integer),
     "permute_rewards": (bool,),
-    "canary_every": (int, np.integer),
     "columns": (Mapping,),
     "reward_seconds": NUMBER_TYPES,
     "slow_rewards": (str,),
@@ -91,12 +90,6 @@ class SteeringConfig:
     draw_seed: int | None = _setting(None, "Seed of the sampling; None takes the trainer's seed.")
     permute_rewards: bool = _setting(
         False, "Control for trials: permute the rewards inside each group after the engine has seen them."
-    )
-    canary_every: int | None = _setting(
-        None,
-        "Steps between canary passes, which measure fixed items during training. 0 turns them off. None: 5, or more, so "
-        "that they cost at most 3 percent of training; a run too short for a second pass has none. Without a plan there are "
-        "canaries only if you set a number, because nothing was measured that could be lost.",
     )
     columns: Columns = _setting(
         {},
@@ -282,41 +275,31 @@ def _parse_levels(values: list[Any] | None) -> list[float | None] | None:
         ) from None
 
 
-def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True, canaries: bool = False) -> Plan:
+def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True) -> Plan:
     """Weights by rows, and the levers that need no prior measurement.
 
     GRPO: the selector and the gate; drift only where there is a KL coefficient to move, since without one it showed no
-    effect; canaries only on request, since without a measurement they raised no alarm in any run, also where half of the
-    success was lost. On an over-hard pool, on which an unsteered run lost 50 points, this plan (with canaries) lost none, as
-    equal shares of the levels did; without levels it lost 23, and 3 where beta was 0.01; a fifth of the learning rate lost
-    nothing (the study `overhard`). DPO: displacement, which reads what training shows anyway; its alarms are written down
-    and change nothing, and no pair is held back. SFT: none. There canaries would keep rows from being learnt before
-    anything says that the model can do them, and the KL from the start grows because learning is moving away from it:
-    a KL penalty would throttle just that. A plan that was measured may ask for both.
+    effect. On an over-hard pool, on which an unsteered run lost 50 points, this plan lost none, as equal shares of the
+    levels did; without levels it lost 23, and 3 where beta was 0.01; a fifth of the learning rate lost nothing (the study
+    `overhard`). DPO: displacement, which reads what training shows anyway; its alarms are written down and change nothing.
+    SFT: none. There the KL from the start grows because learning is moving away from it: a KL penalty would throttle just
+    that.
 
     Args:
         pool: whose tasks are drawn.
         objective: sft, dpo or grpo.
         steps: of the one stage.
         kl_penalty: whether there is a KL coefficient to move.
-        canaries: whether GRPO holds rows back and watches them, although nobody measured what the model can do.
     """
     counts = np.bincount(pool.task_of, minlength=len(pool.tasks))
     weights = {task: float(count / counts.sum()) for task, count in zip(pool.tasks, counts, strict=True)}
     stage = Stage("training", objective, steps, weights)  # type: ignore[arg-type]
     if objective == "grpo":
         drift = ("drift",) if kl_penalty else ()
-        monitors = ("canary",) if canaries else ()
-        stage = replace(stage, selector=DEFAULT_SELECTOR, gates=("too_hard",), controllers=drift, monitors=monitors)
+        stage = replace(stage, selector=DEFAULT_SELECTOR, gates=("too_hard",), controllers=drift)
     if objective == "dpo":
-        stage = replace(stage, monitors=("displacement",), options={"engine": {"canaries": 0, "on_alarm": "log"}})
+        stage = replace(stage, monitors=("displacement",))
     return Plan("default", (stage,), why={"stages.0.weights": "the task's share of the rows, because no plan was given"})
-
-
-def _asks_canaries(steering: SteeringConfig) -> bool:
-    """Whether rows are to be watched although there is no plan that was measured."""
-    canary_option = steering.options.get("engine", {}).get("canaries")
-    return bool(steering.canary_every or canary_option or "monitors.canary" in steering.options)
 
 
 def find_stage(plan: Plan, objective: str) -> int:
@@ -357,9 +340,7 @@ def make_run(
     """
     from mixwright.steer.engine import Engine
 
-    fallback_plan = default_plan(
-        pool, objective, max(1, args.max_steps), kl_penalty=beta > 0, canaries=_asks_canaries(steering)
-    )
+    fallback_plan = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0)
     plan = steering.plan if isinstance(steering.plan, Plan) else fallback_plan
     stage_index = find_stage(plan, objective)
     stages, options = list(plan.stages), dict(plan.stages[stage_index].options)

@@ -75,7 +75,7 @@ class Steered(Arm):
 
     Source: the plan of this run.
     Unit: one branch per seed.
-    Cost: one training run per seed, canaries, and the measuring that the plan rests on.
+    Cost: one training run per seed, and the measuring that the plan rests on.
     Blind spot: levers are tried together; which of them worked needs a plan with one lever.
     """
 

@@ -53,7 +53,7 @@ class BranchFiles:
     steps: Sequence[Mapping[str, Any]]
     """Lines of steps.jsonl; none without training."""
     proof: Mapping[str, Any]
-    """proof.json, whose rollouts include canaries after the last step; empty without training."""
+    """proof.json; empty without training."""
 
     @property
     def rollouts_before(self) -> int:
@@ -62,7 +62,7 @@ class BranchFiles:
 
     @property
     def charged_rollouts(self) -> int:
-        """Rollouts of this branch alone: training, canaries, measuring after."""
+        """Rollouts of this branch alone: training, measuring after."""
         return max(line.get("rollouts", 0) for line in (self.proof, *self.steps)) + measuring_rollouts(self.after)
 
     @cached_property

@@ -59,7 +59,6 @@ def make_trainer(
 
     stage = branch.plan.stages[0]
     steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permuted == "rewards")
-    steering.canary_every = settings.canary_every if stage.monitors or stage.controllers else 0
     steering.reward_seconds = 0.0  # each answer has its own limit
     shared = _shared_settings(learner, stage.steps, seed, folder, settings.learning_rate)
     if drop_short_batches and stage.objective != "grpo":

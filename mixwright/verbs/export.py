@@ -137,7 +137,7 @@ def build_mix(
         InputError: a plan of several stages, or one that does not fit the rows.
     """
     if len(plan.stages) != 1:
-        raise InputError("a plan of one stage, for now", f"{len(plan.stages)}", "Keep only the stage to export.")
+        raise InputError("a plan of one stage", f"{len(plan.stages)}", "Keep only the stage to export.")
     stage = plan.stages[0]
     text_handling = text_handling or TextHandling()
     train = apply_prompt_form(corpus.training(stage.rehearse), text_handling.form)

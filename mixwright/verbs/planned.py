@@ -79,7 +79,7 @@ def planned_lines(plan: Plan, corpus: Corpus, batch: int, loss_shares: Mapping[s
     """Return the headline, the table of shares, reasons, and examples of rows to replay.
 
     Args:
-        plan: of one stage or more.
+        plan: of one stage.
         corpus: training rows, with those to replay.
         batch: rows, pairs or prompts per step.
         loss_shares: task -> share of the tokens in the loss, where they were counted.

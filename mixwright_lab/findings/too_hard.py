@@ -61,10 +61,6 @@ class TooHard(Finding):
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "gates/too_hard": ("gate too_hard - halfway from hard only to before",),
         "controllers/drift": ("KL 0.1 - halfway from hard only to before",),
-        "monitors/canary": (
-            "before - hard only, dapo loss, known problems",
-            "before - hard only, grpo loss, known problems",
-        ),
     }
     RUN_TWICE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (

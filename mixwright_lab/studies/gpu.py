@@ -10,8 +10,8 @@ seconds of the wall clock after the device has finished. Runs by themselves show
 rewards, losses and weights of a trainer with `steering=None` equal TRL's (TRL twice is the null of that), bf16, gradient
 checkpointing, `accelerate launch`, and vLLM where it is installed.
 
-Goals, fixed before any of it ran on an accelerator: bookkeeping takes at most 1 % of a step and canaries at most 3 %, the
-worst objective; `steering=None` equals TRL wherever TRL equals itself; steering raises peak memory by at most 2 %; all
+Goals, fixed before any of it ran on an accelerator: bookkeeping takes at most 1 % of a step, the worst
+objective; `steering=None` equals TRL wherever TRL equals itself; steering raises peak memory by at most 2 %; all
 arms end with finite losses; the launched run logs the losses of the plain one; no piece takes more than eight minutes.
 
     python -m mixwright_lab.studies.gpu [--minutes 8] [--model smollm2] [--rows FILE] [--kinds KIND ...] [--shared] [--quick]
@@ -36,7 +36,7 @@ from typing import Any
 from mixwright.records import Interval
 from mixwright.run.folder import write_json
 from mixwright_lab.conditions import conditions
-from mixwright_lab.studies.gpu_pieces import BOOKKEEPING, CANARIES, NONE, OFF, ON, PIECES, PROBES
+from mixwright_lab.studies.gpu_pieces import BOOKKEEPING, NONE, OFF, ON, PIECES
 from mixwright_lab.studies.jobs import append_row, read_rows
 from mixwright_lab.studies.report import RESULTS, Goal
 from mixwright_lab.studies.turns import Meter
@@ -68,18 +68,15 @@ def single(value: float, n: int = 1) -> Interval:
     return Interval(value, value, value, n)
 
 
-def shares(row: Row) -> tuple[float, float]:
-    """Bookkeeping and canaries of one piece of turns, percent of the trainer's own seconds.
+def is_turns(row: Row) -> bool:
+    """Whether trainers took turns in this piece and it came to its end."""
+    return row["piece"].startswith("turns-") and "seconds" in row
 
-    Canaries are charged by the interval between two passes, whether or not one fell into the run.
-    """
-    on, watched = row["seconds"][ON], row["seconds"][CANARIES]
-    kept = 100 * sum(on[BOOKKEEPING]) / sum(on[Meter.OTHERS])
-    canaries = row["canaries"]
-    steps = sum(watched[Meter.OTHERS]) / len(watched[Meter.OTHERS])
-    passes = [seconds for seconds in watched[PROBES] if seconds > 0]
-    one = canaries.get("one pass, seconds") or (sum(passes) / len(passes) if passes else 0.0)
-    return kept, 100 * one / (canaries["every"] * steps) if canaries else 0.0
+
+def bookkeeping_share(row: Row) -> float:
+    """Bookkeeping of one piece of turns, percent of the trainer's own seconds."""
+    on = row["seconds"][ON]
+    return 100 * sum(on[BOOKKEEPING]) / sum(on[Meter.OTHERS])
 
 
 def same(one: Row, other: Row) -> bool:
@@ -89,7 +86,7 @@ def same(one: Row, other: Row) -> bool:
 
 def goals_of(rows: Sequence[Row]) -> list[Goal]:
     """What was fixed before; a goal of which no piece was run is not reached."""
-    turned = [shares(row) for row in rows if "seconds" in row and "canaries" in row]
+    turned = [bookkeeping_share(row) for row in rows if is_turns(row)]
     arms = [{run["arm"]: run for run in row["runs"]} for row in rows if "runs" in row]
     stable = [runs for runs in arms if same(runs[OFF], runs[NULL])]
     equal = sum(same(runs[OFF], runs[NONE]) for runs in stable)
@@ -104,11 +101,10 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
     agreed = sum(one["loss"] == other["loss"] for one, other in launched)
     wrong = [row["piece"] for row in rows if "error" in row]
     longest = max((row.get("minutes", MOST_PIECE_MINUTES) for row in rows), default=math.inf)
-    kept, watched = (max((pair[place] for pair in turned), default=math.inf) for place in (0, 1))
+    kept = max(turned, default=math.inf)
     finite = sum(map(math.isfinite, losses))
     return [
         Goal("bookkeeping, % of a step, worst piece", single(kept, len(turned)), "<= 1", kept <= 1),
-        Goal("canaries, % of a step, worst piece", single(watched, len(turned)), "<= 3", watched <= 3),
         Goal(f"steering=None equals TRL, of {len(stable)} pieces in which TRL equals itself", single(equal, len(stable)),
              f"== {len(stable)}", bool(stable) and equal == len(stable)),
         Goal("peak memory, steered over TRL, worst piece", single(max(peaks, default=0.0), len(peaks)), "<= 1.02",
@@ -128,8 +124,8 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
     """Per piece: shares of a step, tokens per second and peak memory of each arm, and throughputs."""
     found: dict[str, Any] = {}
     for row in rows:
-        if "canaries" in row:
-            found[row["piece"]] = dict(zip(("bookkeeping, %", "canaries, %"), shares(row), strict=True))
+        if is_turns(row):
+            found[row["piece"]] = {"bookkeeping, %": bookkeeping_share(row)}
             for arm, parts in row["seconds"].items():
                 steps = [sum(step) for step in zip(*parts.values(), strict=True)]
                 found[row["piece"]][f"{arm}, seconds a step"] = sum(steps) / len(steps)

@@ -37,27 +37,22 @@ from mixwright.learner.tiny import build_tiny
 from mixwright.learner.training_rows import read_training_rows
 from mixwright.measure.stage import measure_learner
 from mixwright.records import CellAssessment, Plan, Stage
-from mixwright.steer.canaries import ITEMS_PER_TASK
 from mixwright_lab.studies.questions import OLD_TASKS, questions
 from mixwright_lab.studies.scan_costs import scanned
 from mixwright_lab.studies.trainer_runs import (
     BOOKKEEPING,
     LEVERS,
     OBJECTIVES,
-    PROBES,
-    canary_interval,
-    canary_pass,
     charge_owners,
 )
 from mixwright_lab.studies.turns import Meter, take_turns
 
-OFF, NONE, ON, CANARIES = "TRL", "steering=None", "on", "on with canaries"
+OFF, NONE, ON = "TRL", "steering=None", "on"
 ARMS: dict[str, dict[str, Any]] = {
     OFF: {},
     "TRL again": {},
     NONE: {},
     ON: {},
-    CANARIES: {},
     "on, bf16": {"bf16": True},
     "on, checkpointing": {"checkpointing": True},
     "on, vLLM": {"use_vllm": True, "vllm_mode": "colocate", "vllm_gpu_memory_utilization": 0.3},
@@ -65,7 +60,7 @@ ARMS: dict[str, dict[str, Any]] = {
 """Run of one trainer -> its settings beside those of all."""
 GROUP = 8
 """Completions per prompt."""
-TURNED = (OFF, ON, CANARIES)
+TURNED = (OFF, ON)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +137,15 @@ def trainer(
         given["ref_model"] = copy.deepcopy(learner.model)
     if arm.startswith(OFF):
         return theirs(model, **given)
-    on = learner.device.type
-    steer = None if arm == NONE else steering(objective, size.prompts, steps, canaries=arm == CANARIES, device=on)
-    return ours(model, steering=steer, **given)
+    return ours(model, steering=None if arm == NONE else steering(objective, steps), **given)
 
 
-def steering(objective: Any, rows: int, steps: int, *, canaries: bool, device: str) -> SteeringConfig:
-    """Equal weights and every lever of the objective; two tasks are known to be mastered, so canaries watch them in GRPO."""
+def steering(objective: Any, steps: int) -> SteeringConfig:
+    """Equal weights and every lever of the objective; two tasks are known to be mastered."""
     levers: dict[str, Any] = LEVERS[objective] | {"controllers": ()}  # the KL penalty is 0, as in TRL
     stage = Stage(objective, objective, steps, dict.fromkeys(OLD_TASKS, 1 / len(OLD_TASKS)), **levers)
     known = [CellAssessment(task, None, "mastered", 0.95, 0.0, 64, 64, 0.91, 0.97) for task in OLD_TASKS[:2]]
-    every = canary_interval(rows * GROUP, ITEMS_PER_TASK * len(known), device)
-    return SteeringConfig(plan=Plan("benchmark", (stage,), tuple(known)), canary_every=every if canaries else 0)
+    return SteeringConfig(plan=Plan("benchmark", (stage,), tuple(known)))
 
 
 def clock() -> float:
@@ -183,7 +175,7 @@ def turns(
     lora: bool = False,
     seconds: Callable[[], float] = clock,
 ) -> dict[str, Any]:
-    """Seconds of each step of TRL's trainer and of the steered one, with and without canaries, which take turns."""
+    """Seconds of each step of TRL's trainer and of the steered one, which take turns."""
     with metered(seconds) as meter, tempfile.TemporaryDirectory() as name:
         made = {
             arm: trainer(learner, objective, arm, size, size.warmup + size.steps, seed, Path(name) / str(place), lora=lora)
@@ -191,21 +183,15 @@ def turns(
         }
         meter.own(meter.OTHERS, [type(made[OFF].data_collator)])
         found = take_turns(made, meter, warmup=size.warmup, steps=size.steps)
-        passes: dict[str, Any] = {"every": made[CANARIES].steering.canary_every}
-        if objective == "grpo" and made[CANARIES].canaries is None:
-            canaries = canary_pass(made[CANARIES])
-            before = meter.spent[PROBES]
-            canaries.run(size.warmup + size.steps)
-            passes["one pass, seconds"] = meter.spent[PROBES] - before
     counted = [row for row in found if row["step"] >= 0]
     taken = {
         arm: {
             part: [round(row.get(part, 0.0), 6) for row in counted if row["run"] == arm]
-            for part in (Meter.OTHERS, BOOKKEEPING, PROBES)
+            for part in (Meter.OTHERS, BOOKKEEPING)
         }
         for arm in TURNED
     }
-    return {"seconds": taken, "canaries": passes}
+    return {"seconds": taken}
 
 
 def alone(learner: Learner, objective: str, arm: str, seed: int, size: Size) -> dict[str, Any]:

@@ -171,7 +171,7 @@ def settings_of(made: Path) -> dict[str, dict[str, Any]]:
     corpus = {"train": str(made / "train.jsonl"), "eval": str(made / "eval.jsonl")}
     shared: dict[str, Any] = {
         "measure": {"items": 12, "samples": 2, "max_new_tokens": 4, "continued_tokens": 8},
-        "train": {"objective": "sft", "steps": STEPS, "prompts": 8, "learning_rate": 1e-3, "canary_every": 2},
+        "train": {"objective": "sft", "steps": STEPS, "prompts": 8, "learning_rate": 1e-3},
         "trial": {"arms": ["uniform", "steered"], "seeds": SEEDS, "workers": 2},
     }
     given = {"corpus": corpus | {"rehearse": str(made / "requests.jsonl")}, "model": {"path": str(made / "before")}}

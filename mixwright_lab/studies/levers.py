@@ -107,7 +107,7 @@ LEVERS: Sequence[Lever] = (
         "monitor `canary`, mastered items, beta 0.01",
         "over-hard pool, alone",
         *overhard("canary alone", "hard"),
-        "on where items were measured",
+        "gone",
         "what is mastered was measured",
     ),
     Lever(

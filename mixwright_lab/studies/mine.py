@@ -97,7 +97,7 @@ def write_case(
         "measure": {"samples": 1, "probes": ["competence"], **measure},
         "mine": {"options": mine},
         "plan": {"planner": "proportional"},
-        "train": {"objective": "sft", "prompts": 16, "canary_every": 0, **train},
+        "train": {"objective": "sft", "prompts": 16, **train},
         "trial": {"seeds": 8, "workers": 1},
         "seed": seed,
     }

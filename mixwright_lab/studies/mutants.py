@@ -32,7 +32,7 @@ MODULES = (
     *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap")),
     *("audit/wrapped", "plan/cells", "plan/validate", "plan/baseline"),
     *("steer/selectors/*", "steer/monitors/*"),
-    *(f"steer/{name}" for name in ("gates", "controllers", "engine", "ledger", "policy", "canaries")),
+    *(f"steer/{name}" for name in ("gates", "controllers", "engine", "ledger", "policy")),
     *(f"trial/{name}" for name in ("effects", "judging", "summary", "seed_rows")),
 )
 """Under `mixwright/`."""

@@ -15,9 +15,10 @@ the same for all arms of a seed:
 The primary outcome is greedy success on held-out problems of every level of that world, each counted once, what the pool
 lacks too (`outcome.py`). References: `frozen` (not trained), `uniform` (every row alike, no lever), `equal
 shares` of tasks and levels. `default` is the plan that a trainer makes by itself, with nothing measured before (selector
-difficulty, gate too_hard, `min_informative_share`, canaries); `no X` is that plan without X; `X alone` is X on uniform
+difficulty, gate too_hard, `min_informative_share`; in the committed run canaries, too, and arms without and with them
+alone); `no X` is that plan without X; `X alone` is X on uniform
 draws. To train less is a lever, too: a lower learning rate, or a coin that refuses as many groups as the gate did in an
-earlier run. Canaries are charged on top of the 7,680 rollouts of training, and listed. Intervals are not corrected for
+earlier run. Intervals are not corrected for
 their number. Seeds 30 to 37 (20 seeds, 30 to 49, without levels) were fixed before the run. Pools and rates were chosen on
 seeds from 100 on, of which no rows were kept; that 20 seeds without levels should decide on the rule for lucky cells was
 chosen on seeds 100 to 104. A first run had seeds 20 to 27 (mixwright_lab/log.md).
@@ -35,16 +36,14 @@ from typing import Any
 import numpy as np
 
 from mixwright.contracts import Pool
-from mixwright.estimates.cell_states import BAND
-from mixwright.estimates.intervals import clustered_share
-from mixwright.records import Cell, CellAssessment, Example, Plan, Stage, to_data
+from mixwright.records import Example, Plan, Stage, to_data
 from mixwright_lab.studies import outcome
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.peers.coin import Coin
 from mixwright_lab.studies.report import Goal, Result, run
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Settings
-from mixwright_lab.training.rules import EngineRule, Rule, cell_plan, pool_of, unique_examples
+from mixwright_lab.training.rules import EngineRule, Rule, pool_of, unique_examples
 from mixwright_lab.worlds.chain import MODULUS, MOST_OPERATIONS, Chain
 
 STEPS, QUICK = 80, (30, 31)
@@ -52,8 +51,6 @@ POOL_PROBLEMS = 4000
 """Problems of a pool."""
 HELD_OUT_PER_LEVEL = 40
 """Held-out problems per level."""
-PROBED_PER_LEVEL = 8
-"""Problems per level that a measured plan rests on, with a group of rollouts each."""
 HIGH_RATE, ORDINARY_RATE = 1e-3, 5e-4
 """Learning rates."""
 ABLE = Recipe()
@@ -100,7 +97,6 @@ class Guards:
     selector: str = "uniform"
     gates: Sequence[str] = ()
     controllers: Sequence[str] = ()
-    monitors: Sequence[str] = ()
     engine: Mapping[str, Any] = field(default_factory=lambda: {"min_informative_share": 0.0})
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Options of plug-ins."""
@@ -110,20 +106,15 @@ class Guards:
     """Factor on the learning rate from the start."""
     coin: float | None = None
     """Uniform draws refused by a coin, in this part of the world's share; None: the engine draws and decides."""
-    measured: bool = False
-    """Whether the plan knows what was measured before, which is charged."""
     permute: bool = False
     """Train on rewards permuted within groups."""
     trains: bool = True
 
 
-DEFAULT = Guards("difficulty", ("too_hard",), (), ("canary",), engine={})
-"""The levers of `default_plan` with canaries; a test compares them."""
-CANARY_ITEMS = 16
-"""Items that every arm with a lever holds back and watches, measured or not; by default unmeasured ones no longer are."""
+DEFAULT = Guards("difficulty", ("too_hard",), engine={})
+"""The levers of `default_plan`; a test compares them."""
 GATE = Guards(gates=("too_hard",), engine={})
 UNLUCKY = {"gates.too_hard": {"lucky_kappa": 0.0}, "selectors.difficulty": {"lucky_kappa": 0.0}}
-WATCH = Guards(monitors=("canary",), beta=0.01, measured=True)
 ARMS: Mapping[str, Guards] = {
     "frozen": Guards(trains=False),
     "uniform": Guards(),
@@ -140,7 +131,6 @@ ARMS: Mapping[str, Guards] = {
     "no lucky cells": replace(DEFAULT, options=UNLUCKY),
     "no over-hard cells": replace(DEFAULT, options={"gates.too_hard": {"floor": 0.0}}),
     "no survivors": replace(DEFAULT, engine={"min_informative_share": 0.0}),
-    "no canary": replace(DEFAULT, monitors=()),
     "selector alone": Guards("difficulty"),
     "gate alone": GATE,
     "gate alone, no survivors": replace(GATE, engine={"min_informative_share": 0.0}),
@@ -148,7 +138,6 @@ ARMS: Mapping[str, Guards] = {
     "gate alone, no over-hard cells": replace(GATE, options={"gates.too_hard": {"floor": 0.0}}),
     "drift alone": Guards(controllers=("drift",), beta=0.01),
     "beta alone": Guards(beta=0.01),
-    "canary alone": WATCH,
     "default, beta and drift": replace(DEFAULT, controllers=("drift",), beta=0.01),
 }
 REFERENCES = outcome.REFERENCES
@@ -220,27 +209,15 @@ def chances(examples: Sequence[Example]) -> dict[float | None, float]:
     return {level: max(1 / MODULUS, share) for level, share in common.items()}
 
 
-def probe(arena: Arena, known: Mapping[float | None, float], group: int) -> tuple[CellAssessment, ...]:
-    """What the model can do per level, from a few groups each; charged."""
-    cells, rng = [], np.random.default_rng(arena.settings.group)
-    for level, chance in known.items():
-        here = [number for number, example in enumerate(arena.examples) if example.level == level]
-        rolled = arena.roll(rng.choice(here, PROBED_PER_LEVEL, replace=False).tolist(), group)
-        share = clustered_share(rolled.rewards.mean(1), group)
-        task = arena.examples[here[0]].task
-        cells.append(cell_plan(Cell(task, level, len(here), chance), rolled, share, BAND))
-    return tuple(cells)
-
-
-def plan_of(guards: Guards, pool: Pool, cells: tuple[CellAssessment, ...] = (), *, equal: bool = False) -> Plan:
+def plan_of(guards: Guards, pool: Pool, *, equal: bool = False) -> Plan:
     """The plan of an arm; tasks weigh by their rows, or the same."""
     counts = np.bincount(pool.task_of) / len(pool.task_of)
     weights = {task: 1 / len(counts) if equal else float(counts[number]) for number, task in enumerate(pool.tasks)}
-    options = {"engine": {"canaries": CANARY_ITEMS, **guards.engine}, **guards.options}
+    options = {"engine": guards.engine, **guards.options}
     options = {name: value for name, value in options.items() if _used(name, guards)}
     stage = Stage("training", "grpo", STEPS, weights, selector=guards.selector, options=options)
-    levers = {name: tuple(getattr(guards, name)) for name in ("gates", "controllers", "monitors")}
-    return Plan("hand", (replace(stage, **levers),), cells)
+    levers = {name: tuple(getattr(guards, name)) for name in ("gates", "controllers")}
+    return Plan("hand", (replace(stage, **levers),))
 
 
 def _used(name: str, guards: Guards) -> bool:
@@ -259,20 +236,17 @@ def run_job(job: Job) -> dict[str, Any]:
     if guards.coin is not None:
         return made | trained(Coin(len(arena.examples), job.seed, guards.coin * world.refused), arena, job)
     known = chances(arena.examples)
-    cells = probe(arena, known, settings.group) if guards.measured else ()
-    pool, probed = pool_of(arena.examples, lambda example: known[example.level]), arena.charged
-    plan = plan_of(guards, pool, cells, equal=job.arm == "equal shares")
-    rule = EngineRule(plan, pool, job.seed, canary_every=5 if guards.monitors else 20)
-    return made | {"measuring": probed} | trained(rule, arena, job)
+    pool = pool_of(arena.examples, lambda example: known[example.level])
+    plan = plan_of(guards, pool, equal=job.arm == "equal shares")
+    rule = EngineRule(plan, pool, job.seed)
+    return made | trained(rule, arena, job)
 
 
 def trained(rule: Rule, arena: Arena, job: Job) -> dict[str, Any]:
     """All steps of a run: its books, and every answer at its end."""
-    before = arena.charged
     for _ in range(job.steps):
         rule.step(arena)
     books: dict[str, Any] = {"charged": arena.charged, "groups": dict(rule.totals)}
-    books["canaries"] = arena.charged - before - job.steps * arena.settings.prompts * arena.settings.group
     if isinstance(rule, EngineRule):
         books["decisions"] = dict(Counter(decision.what.partition(".")[0] for decision in rule.decisions))
     return books | {"answers": outcome.answers(arena, held_out(job.pool))}
@@ -293,7 +267,7 @@ def pairs_of(arms: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def mechanism(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Per arm: shares of informative and of refused groups, steps skipped, canaries charged."""
+    """Per arm: shares of informative and of refused groups, steps skipped."""
     found: dict[str, Any] = {}
     for arm in dict.fromkeys(row["arm"] for row in rows if "groups" in row):
         mine = [row for row in rows if row["arm"] == arm]
@@ -302,7 +276,6 @@ def mechanism(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         }
         found[arm] = {name: float(np.mean(values)) for name, values in shares.items()}
         found[arm]["skipped"] = float(np.mean([row["groups"].get("skipped", 0) for row in mine]))
-        found[arm]["canaries"] = float(np.mean([row["canaries"] for row in mine]))
     return found
 
 

@@ -4,7 +4,7 @@ Generation: completions per CPU second of `Learner.sample` and of transformers' 
 same prompts, the same number of tokens (no completion ends early) and plain sampling, in turns in one process on one thread.
 
 Steered steps: CPU seconds inside our own code over those of TRL in the same step, for GRPO, SFT and DPO, with LoRA and
-with all weights, and of canary passes at the interval that their budget allows.
+with all weights. The committed rows also hold canary passes, which steering no longer has.
 
 Scan: CPU seconds of all log-probability columns over one plain forward pass of the same rows, and of gradient sketches over
 one plain forward and backward pass; and the most memory that the process held in each.
@@ -43,11 +43,10 @@ CASES = ((150, 16, 2.5), (150, 64, 1.5), (30, 16, None), (30, 64, None))
 """Tokens of a prompt, tokens of a completion, and the ratio that is the goal; None: only reported."""
 QUICK_CASES = ((20, 4, None),)
 STEP_SEEDS = (5, 17, 29, 41, 67)
-"""On three others, when passes were planned at 3 % of the work, canaries missed their goal twice of six times."""
 STEPS = tuple((objective, lora) for objective in ("grpo", "sft", "dpo") for lora in (True, False))
 """Objective, and whether an adapter is trained or all weights."""
 SCAN_ROWS, SCAN_ROUNDS = 60, 3
-MOST_BOOKKEEPING, MOST_CANARIES, MOST_LOGPROBS, MOST_SKETCH = 1.0, 3.0, 2.5, 1.25
+MOST_BOOKKEEPING, MOST_LOGPROBS, MOST_SKETCH = 1.0, 2.5, 1.25
 
 
 def cpu_seconds() -> float:
@@ -129,11 +128,8 @@ def measure_steps(seeds: Sequence[int], known: Sequence[Mapping[str, Any]], *, q
     for objective, lora, seed in left:
         assert learner is not None
         found = turns(learner, objective, seed, size, lora=lora, seconds=time.process_time)
-        kept, canaries = gpu.shares(found)
-        yield {"part": "steps", "objective": objective, "lora": lora, "seed": seed, "bookkeeping, %": kept} | {
-            "canaries, %": canaries,
-            **found,
-        }
+        kept = gpu.bookkeeping_share(found)
+        yield {"part": "steps", "objective": objective, "lora": lora, "seed": seed, "bookkeeping, %": kept, **found}
 
 
 def measure_scan(known: Sequence[Mapping[str, Any]], *, quick: bool) -> Iterator[dict[str, Any]]:
@@ -249,11 +245,10 @@ def scan_figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Interval]:
 def step_figures(rows: Sequence[Mapping[str, Any]]) -> dict[str, Interval]:
     """Shares of a step, percent, by objective and what is trained."""
     found = {}
-    for what in ("bookkeeping, %", "canaries, %"):
-        for objective, lora in STEPS:
-            own = [row for row in rows if row["part"] == "steps" and (row["objective"], row["lora"]) == (objective, lora)]
-            name = f"{what.removesuffix(', %')}, {objective}, {'LoRA' if lora else 'all weights'}, % of a step"
-            found[name] = interval([row[what] for row in own])
+    for objective, lora in STEPS:
+        own = [row for row in rows if row["part"] == "steps" and (row["objective"], row["lora"]) == (objective, lora)]
+        name = f"bookkeeping, {objective}, {'LoRA' if lora else 'all weights'}, % of a step"
+        found[name] = interval([row["bookkeeping, %"] for row in own])
     return found
 
 
@@ -270,7 +265,7 @@ def goals_of(rows: Sequence[Mapping[str, Any]], cases: Sequence[tuple[int, int, 
         for case in cases
         if case[2] is not None
     ]
-    limits = {name: MOST_BOOKKEEPING if name.startswith("bookkeeping") else MOST_CANARIES for name in steps}
+    limits = dict.fromkeys(steps, MOST_BOOKKEEPING)
     limits |= dict(zip(read, (MOST_LOGPROBS, MOST_SKETCH), strict=False))
     found = {**steps, **read}
     return goals + [

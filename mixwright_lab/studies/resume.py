@@ -67,15 +67,12 @@ def data() -> Dataset:
 def plan(objective: str) -> Plan:
     """Every lever, set so that gates refuse, coefficients move and alarms are raised within few steps."""
     weights = dict.fromkeys(TASKS, 1 / len(TASKS))
-    levers: dict[str, Any] = {"controllers": ("drift",), "monitors": ("canary",)}
-    nervous: dict[str, Any] = {
-        "monitors.canary": {"standard_errors": 0.1, "min_fall": 0.0},
-        "controllers.drift": {"target": 0.001, "steps_between_moves": 2},
-    }
+    levers: dict[str, Any] = {"controllers": ("drift",)}
+    nervous: dict[str, Any] = {"controllers.drift": {"target": 0.001, "steps_between_moves": 2}}
     if objective == "grpo":
         levers |= {"selector": "difficulty", "gates": ("too_hard",)}
     if objective == "dpo":
-        levers["monitors"] = ("canary", "displacement")
+        levers["monitors"] = ("displacement",)
         nervous["monitors.displacement"] = {
             "min_fall": 0.001,
             "standard_errors": 0.1,
@@ -142,7 +139,7 @@ def grpo(model: Path, folder: Path, steered: bool, attempt: int, **settings: Any
         "processing_class": AutoTokenizer.from_pretrained(model, padding_side="left"),
     }
     if steered:
-        return SteeredGRPOTrainer(**given, steering=SteeringConfig(plan("grpo"), canary_every=4))
+        return SteeredGRPOTrainer(**given, steering=SteeringConfig(plan("grpo")))
     return GRPOTrainer(**given)
 
 
@@ -165,9 +162,7 @@ def sft(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
         "train_dataset": data().select_columns(["id", "task", "level", "prompt", "completion"]),
         "processing_class": AutoTokenizer.from_pretrained(model),
     }
-    return (
-        SteeredSFTTrainer(**given, steering=SteeringConfig(plan("sft"), canary_every=4)) if steered else SFTTrainer(**given)
-    )
+    return SteeredSFTTrainer(**given, steering=SteeringConfig(plan("sft"))) if steered else SFTTrainer(**given)
 
 
 def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
@@ -184,9 +179,7 @@ def dpo(model: Path, folder: Path, steered: bool, attempt: int) -> Any:
         "train_dataset": data().select_columns(["id", "task", "level", "prompt", "chosen", "rejected"]),
         "processing_class": AutoTokenizer.from_pretrained(model),
     }
-    return (
-        SteeredDPOTrainer(**given, steering=SteeringConfig(plan("dpo"), canary_every=4)) if steered else DPOTrainer(**given)
-    )
+    return SteeredDPOTrainer(**given, steering=SteeringConfig(plan("dpo"))) if steered else DPOTrainer(**given)
 
 
 KINDS: dict[str, Callable[[Path, Path, bool, int], Any]] = {
@@ -358,7 +351,7 @@ def outcome(folder: Path, steered: bool) -> dict[str, Any]:
 
 
 def completions(folder: Path) -> dict[str, Any]:
-    """Step and size of the batch (canaries have another) -> texts of the last attempt that generated them."""
+    """Step and size of the batch -> texts of the last attempt that generated them."""
     path = folder / COMPLETIONS
     found: dict[str, tuple[int, list[Any]]] = {}
     for text in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:

@@ -171,7 +171,7 @@ def rule_of(arm: str, arena: Arena, pool: Pool, seed: int) -> Rule:
     if arm in ("uniform", "refill", "screen"):
         return {"uniform": UniformRule, "refill": Refill, "screen": Screen}[arm](size, seed)
     if arm == "default":
-        return EngineRule(default_plan(pool, "grpo", 1000, kl_penalty=False, canaries=True), pool, seed, canary_every=10)
+        return EngineRule(default_plan(pool, "grpo", 1000, kl_penalty=False), pool, seed)
     stage = Stage("training", "grpo", 1000, {"chain": 1.0}, BAND, selector=SELECTORS[arm])
     return EngineRule(Plan("rollouts", (stage,)), pool, seed)
 

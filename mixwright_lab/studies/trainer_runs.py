@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import math
 import random
 import zlib
 from dataclasses import dataclass, replace
@@ -32,13 +31,6 @@ from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
 from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellAssessment, Plan, Stage
-from mixwright.steer.canaries import ITEMS_PER_TASK
-from mixwright.trainers.canaries import (
-    BUDGET_SHARE,
-    MIN_STEPS_BETWEEN,
-    ROLLOUT_COST_CANARIES,
-    make_canaries,
-)
 from mixwright_lab.studies.turns import Meter
 
 TASKS = ("add", "copy", "count", "gcd", "lcm", "reverse", "sort", "spell")
@@ -51,7 +43,7 @@ SIZES = {
 }
 GROUP = 8
 """Completions per prompt."""
-BOOKKEEPING, PROBES = "bookkeeping", "probes"
+BOOKKEEPING = "bookkeeping"
 OWNED = ("mixwright.trainers.", "mixwright.steer.beside.")
 """Modules whose classes run beside a trainer; what is called from inside them is charged with them."""
 OBJECTIVES: dict[str, tuple[type, type, type, tuple[str, ...]]] = {
@@ -61,7 +53,7 @@ OBJECTIVES: dict[str, tuple[type, type, type, tuple[str, ...]]] = {
 }
 """TRL's trainer, the steered one, its config, and the columns it trains on."""
 LEVERS: dict[str, dict[str, Any]] = {
-    "grpo": {"selector": "difficulty", "gates": ("too_hard",), "controllers": ("drift",), "monitors": ("canary",)},
+    "grpo": {"selector": "difficulty", "gates": ("too_hard",), "controllers": ("drift",)},
     "sft": {},
     "dpo": {"monitors": ("displacement",)},
 }
@@ -118,39 +110,12 @@ def checksum(completions: list[str], prompts: list[str], **_: Any) -> list[float
     return [float(share < SUCCESS[float(prompt.split()[1])]) for share, prompt in zip(shares, prompts, strict=True)]
 
 
-def steering(case: Case, *, canaries: bool) -> SteeringConfig:
-    """Uniform weights and every lever; half of the tasks are known to be mastered at the easiest level, where rows have one.
-
-    Args:
-        case: names the objective.
-        canaries: at their default interval, or not at all.
-    """
+def steering(case: Case) -> SteeringConfig:
+    """Uniform weights and every lever; half of the tasks are mastered at the easiest level, where rows have one."""
     stage: Any = Stage(case.objective, "grpo", case.steps, dict.fromkeys(TASKS, 1 / len(TASKS)), **LEVERS[case.objective])
     mastered = [CellAssessment(task, 0.0, "mastered", 0.95, 0.0, 256, ROWS_PER_CELL, 0.91, 0.97) for task in TASKS[::2]]
     plan = Plan("benchmark", (replace(stage, objective=case.objective),), tuple(mastered) if case.labelled else ())
-    every = canary_interval(case.prompts * GROUP, ITEMS_PER_TASK * len(mastered)) if canaries else 0
-    return SteeringConfig(plan=plan, canary_every=every)
-
-
-def canary_interval(completions: int, items: int, device: str = "cpu") -> int:
-    """Steps between canary passes that the budget allows in a long run of GRPO.
-
-    Args:
-        completions: that a step trains on.
-        items: canaries.
-        device: on an accelerator a pass counts as a step.
-    """
-    step_cost = completions * ROLLOUT_COST_CANARIES
-    least = step_cost if device != "cpu" else 0
-    return max(MIN_STEPS_BETWEEN, math.ceil(max(items, least) / (BUDGET_SHARE * step_cost)))
-
-
-def canary_pass(trainer: Any) -> Any:
-    """The canaries of a trainer that has trained, as a run that is long enough for them has them; started here."""
-    trainer.args.max_steps = max(trainer.args.max_steps, trainer.steering.canary_every)
-    made: Any = make_canaries(trainer)
-    made.remember_start()
-    return made
+    return SteeringConfig(plan=plan)
 
 
 def make(case: Case, steer: SteeringConfig | None, folder: Path, *, warmup: int = 0, seed: int = 0, **more: Any) -> Any:
@@ -180,12 +145,10 @@ def make(case: Case, steer: SteeringConfig | None, folder: Path, *, warmup: int 
 
 
 def charge_owners(meter: Meter) -> None:
-    """Charge canary passes to probes, and every other class of the trainers and of the run beside them to bookkeeping."""
-    kinds: dict[str, list[type]] = {PROBES: [], BOOKKEEPING: []}
+    """Charge every class of the trainers and of the run beside them to bookkeeping."""
+    kinds: list[type] = []
     for found in walk_packages(mixwright.__path__, "mixwright."):
         if found.name.startswith(OWNED):
             module = import_module(found.name)
-            made = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == found.name]
-            kinds[PROBES if ".canaries" in found.name else BOOKKEEPING] += made
-    meter.own(PROBES, kinds[PROBES])
-    meter.own(BOOKKEEPING, kinds[BOOKKEEPING], leave=("train",))
+            kinds += [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == found.name]
+    meter.own(BOOKKEEPING, kinds, leave=("train",))

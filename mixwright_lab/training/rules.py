@@ -10,13 +10,8 @@ from typing import Any
 import numpy as np
 
 from mixwright import Engine, Pool, make_pool
-from mixwright.estimates.cell_states import classify
-from mixwright.estimates.dependence import dependence, permutation_p
-from mixwright.records import Action, CanaryOutcome, Cell, CellAssessment, Decision, Example, Interval, Plan, Signals
+from mixwright.records import Action, Cell, Decision, Example, Plan, Signals
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts
-
-CANARY_EVERY = 20
-"""Steps between two canary passes."""
 
 
 class Rule(ABC):
@@ -68,35 +63,30 @@ class UniformRule(Rule):
 
 
 class EngineRule(Rule):
-    """Our engine: it draws, is shown outcomes and canaries, and what it decides is done.
+    """Our engine: it draws, is shown outcomes, and what it decides is done.
 
     Args:
         plan: what it follows.
         pool: of the arena's examples, in their order.
         seed: of its draws.
-        canary_every: steps between canary passes; their rollouts are charged.
     """
 
-    def __init__(self, plan: Plan, pool: Pool, seed: int, *, canary_every: int = CANARY_EVERY) -> None:
+    def __init__(self, plan: Plan, pool: Pool, seed: int) -> None:
         super().__init__()
         self.engine = Engine(plan, pool, seed=seed)
-        self.canary_every = canary_every
         self.decisions: list[Decision] = []
         """All that was decided, with reasons."""
         self.beta: float | None = None
         self.lr_factor = 1.0
-        self._started: Rollouts | None = None
         self._kl: float | None = None
 
     def step(self, arena: Arena) -> Learnt:
-        """Draw, roll out, judge, carry out what was decided, learn, and look at the canaries when it is time."""
+        """Draw, roll out, judge, carry out what was decided, and learn."""
         if self.beta is None:
             self.beta = arena.settings.beta
-        if self.engine.canaries and arena.steps % self.canary_every == 0:
-            self._carry_out(self.engine.watch(self._signals(arena, canaries=self._canaries(arena))))
         rollouts = arena.roll(self.engine.draw(arena.settings.prompts), arena.settings.group)
         outcomes = rollouts.outcomes(arena.steps)
-        actions = self.engine.observe(outcomes, self._signals(arena))
+        actions = self.engine.observe(outcomes, Signals(arena.steps, self.beta, self.lr_factor, kl_nats=self._kl))
         refused = {action.target for action in actions if action.kind == "refuse"}
         skip = any(action.kind == "skip_step" for action in actions)
         self._carry_out(actions)
@@ -106,9 +96,6 @@ class EngineRule(Rule):
         learnt = arena.learn(rollouts, admitted, lr_factor=0.0 if skip else self.lr_factor, beta=self.beta)
         self._kl = learnt.kl if self.beta else None
         return learnt
-
-    def _signals(self, arena: Arena, canaries: tuple[CanaryOutcome, ...] = ()) -> Signals:
-        return Signals(arena.steps, self.beta or 0.0, self.lr_factor, kl_nats=self._kl, canaries=canaries)
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
         """Coefficients and stops; refusals and skipped steps are the caller's."""
@@ -120,15 +107,6 @@ class EngineRule(Rule):
                 self.lr_factor = action.value
             elif action.kind == "stop":
                 self.stop_reason = action.because
-
-    def _canaries(self, arena: Arena) -> tuple[CanaryOutcome, ...]:
-        """Greedy answers to the fixed items; the first pass also keeps one response each, to measure the KL on."""
-        greedy = arena.roll(self.engine.canaries, 1, greedy=True)
-        if self._started is None:
-            self._started = arena.roll(self.engine.canaries, 1)
-        moved = arena.distance(self._started)
-        columns = zip(greedy.examples, greedy.rewards[:, 0], moved, strict=True)
-        return tuple(CanaryOutcome(e.id, e.task, e.level, arena.steps, float(r), float(kl)) for e, r, kl in columns)
 
 
 def pool_of(examples: Sequence[Example], chance: Callable[[Example], float]) -> Pool:
@@ -142,28 +120,6 @@ def pool_of(examples: Sequence[Example], chance: Callable[[Example], float]) -> 
     columns = ([e.id for e in examples], [e.task for e in examples], [e.level for e in examples])
     golds = [None if "accepted" in e.extra else e.answer for e in examples]
     return make_pool(*columns, golds, cells=list(cells.values()))
-
-
-def cell_plan(cell: Cell, rollouts: Rollouts, success: Interval, band: tuple[float, float]) -> CellAssessment:
-    """What rollouts of different problems of a cell say of it.
-
-    Args:
-        cell: with its count and chance level.
-        rollouts: of at least three problems, groups of equal size.
-        success: share right, with its interval.
-        band: success to aim for.
-    """
-    grades = np.array(
-        [
-            [sum(rollouts.reward(example, text) for text in texts) / len(texts) for example in rollouts.examples]
-            for texts in rollouts.texts
-        ]
-    )
-    found, p = dependence(grades), permutation_p(grades, np.random.default_rng(0))
-    n, high = rollouts.rewards.size, found.kappa.high
-    state = classify(success.value, success.low, success.high, n, band, kappa_high=high, p=p)
-    shown = (cell.task, cell.level, state, success.value, cell.chance, n, cell.count, success.low, success.high)
-    return CellAssessment(*shown, swapped=found.swapped.value, kappa=found.kappa.value, kappa_high=high, p=p)
 
 
 def unique_examples(examples: Sequence[Example]) -> list[Example]:

@@ -34,8 +34,6 @@ LEVER_REASONS = {
     "controllers": "drift: adjusts beta to keep the model near its start. On uniformly sampled over-hard data, success "
     "fell by 2 points with it (beta 0.01 at the start), by 31 with a fixed beta of 0.01 and by 50 without a KL "
     "penalty. Together with the selector it made no difference. It needs a beta above 0",
-    "monitors": "canary: measures fixed items of mastered tasks during training, to see a loss early; "
-    "displacement (DPO): alarms if chosen answers lose probability while margins grow",
 }
 
 
@@ -64,31 +62,27 @@ class Difficulty(Planner):
             raise InputError(expected, got, "Correct plan.options.")
 
     def plan(self, cells: Sequence[Cell], competence: Sequence[Measurement], training: TrainingSetup) -> Plan:
-        """The plan; without rewards (SFT, DPO) it has the guards that need none, and drift needs a KL penalty.
+        """The plan; drift needs a KL penalty.
 
         Raises:
             InputError: a task was not measured, or there are no examples.
         """
         assessments = assess_cells(cells, competence, self.band)
         weights, reasons = self._weights(assessments, task_counts(cells))
-        has_rewards = training.objective == "grpo"
         stage = Stage(
             "training",
             training.objective,
             training.steps,
             weights,
             self.band,
-            selector="difficulty" if has_rewards else "uniform",
-            gates=("too_hard",) if has_rewards else (),
-            controllers=("drift",)
-            if has_rewards and training.kl_penalty
-            else (),  # no penalty on losses that fall by moving
-            monitors={"grpo": ("canary",), "sft": (), "dpo": ("displacement",)}[training.objective],
+            selector="difficulty",
+            gates=("too_hard",),
+            controllers=("drift",) if training.kl_penalty else (),
         )
         why = {f"stages.0.weights.{task}": reason for task, reason in reasons.items()}
         why["stages.0.steps"] = "from the settings"
         why["stages.0.band"] = "range of success in which the rewards of a group differ most often; set in plan.options"
-        chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name) not in ((), "uniform")]
+        chosen_levers = [name for name in LEVER_REASONS if getattr(stage, name)]
         why |= {f"stages.0.{name}": LEVER_REASONS[name] for name in chosen_levers}
         why |= {f"cells.{number}.state": reason_of(cell) for number, cell in enumerate(assessments)}
         return Plan("difficulty", (stage,), assessments, why)

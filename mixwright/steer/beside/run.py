@@ -18,7 +18,6 @@ import pyarrow as pa
 from mixwright.errors import InputError
 from mixwright.records import (
     Action,
-    CanaryOutcome,
     Decision,
     GroupOutcome,
     PairOutcome,
@@ -49,7 +48,7 @@ NO_BETA_REASON = {
 }
 """Why beta cannot be moved."""
 PROOF_COUNTS = {
-    "grpo": ("groups", "zero_signal", "refused", "unscored", "canary_rollouts"),
+    "grpo": ("groups", "zero_signal", "refused", "unscored"),
     "sft": ("examples", "unscored"),
     "dpo": ("pairs", "unscored"),
 }
@@ -187,7 +186,7 @@ class RunSteering(Checkpointable):
         """Why training must stop; empty while it may go on."""
         self.draws = DrawLog(engine.draw)
         self.rollouts = 0
-        """Completions charged, canaries included."""
+        """Completions charged."""
         self.batches = 0
         """Generation batches observed."""
         self.metrics: defaultdict[str, list[float]] = defaultdict(list)
@@ -201,7 +200,6 @@ class RunSteering(Checkpointable):
         """Tokens in the loss per task, in SFT."""
         self._lines: list[dict[str, Any]] = []
         self._skips: list[bool] = []
-        self._canary_kl: float | None = None
         self._step_begins = True
 
     def observe(
@@ -276,30 +274,10 @@ class RunSteering(Checkpointable):
             for task, value in line.get(name, {}).items():
                 self.metrics[f"steering/{name}/{task}"].append(value)
 
-    def watch(self, step: int, canaries: Sequence[CanaryOutcome], *, rollouts: int) -> None:
-        """Hand fresh canary results to the engine; their rollouts are charged."""
-        self.charge(rollouts)
-        measured = [canary.kl_nats for canary in canaries if canary.kl_nats is not None]
-        kl = sum(measured) / len(measured) if measured else None
-        self._apply_actions(step, self.engine.watch(self._signals(step, kl_nats=kl, canaries=tuple(canaries))))
-        if not canaries:
-            why = "no reward function scored any canary, so forgetting is not monitored"
-            self._note_once(step, "canaries unscored", why)
-            return
-        self._canary_kl = kl
-        self.metrics["steering/canary_success"] = [sum(canary.success for canary in canaries) / len(canaries)]
-        if kl is not None:
-            self.metrics["steering/canary_kl"] = [kl]
-
     def begin(self) -> None:
         """Training begins, perhaps again: what an interrupted step left behind is forgotten."""
-        self._lines, self._canary_kl, self._step_begins = [], None, True
+        self._lines, self._step_begins = [], True
         self.metrics.clear()
-
-    def charge(self, rollouts: int) -> None:
-        """Count completions made for watching and not for learning."""
-        self.rollouts += rollouts
-        self._counts["canary_rollouts"] += rollouts
 
     def note(self, step: int, decision_name: str, reason: str) -> None:
         """Log something that is not (or cannot be) done."""
@@ -330,13 +308,12 @@ class RunSteering(Checkpointable):
         """An optimiser step was made: write the lines of its generation batches, with what the loss showed.
 
         Args:
-            kl: nats per token; where the trainer has none, that of canaries watched after this step stands in.
+            kl: nats per token; None where the trainer has none.
             entropy: nats per token.
         """
         self._step_begins = True
-        loss_figures = {"entropy": entropy, "kl_nats": self._canary_kl if kl is None else kl}
+        loss_figures = {"entropy": entropy, "kl_nats": kl}
         self.files.append(STEPS, [line | loss_figures for line in self._lines])
-        self._canary_kl = None
         self._lines.clear()
 
     def drain_metrics(self) -> dict[str, float]:
