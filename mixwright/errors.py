@@ -27,6 +27,7 @@ REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
     errno.EEXIST: ("a folder, or a new name", "Choose another place."),
     errno.ENOTDIR: ("a folder", "Choose another place."),
     errno.EISDIR: ("a file", "Choose another place."),
+    errno.ELOOP: ("a path without a loop of symbolic links", "Correct the link."),
     errno.EMFILE: ("fewer open files than the limit", "Raise the limit (ulimit -n), or use fewer workers."),
     errno.ENOENT: (
         "a file that stays where it is",
@@ -36,11 +37,12 @@ REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
 """What the system refused: what would have been needed, and what to do."""
 INTACT_SENTENCE = "Finished work is intact, and no half-written file is left. "
 DISK_FULL_MESSAGES = {
+    errno.ELOOP: ("Symlink loop from",),
     errno.ENOSPC: ("No space left on device", f"os error {errno.ENOSPC})", "file write failed"),
     errno.EDQUOT: ("Disk quota exceeded", f"os error {errno.EDQUOT})"),
     errno.EFBIG: ("File too large", f"os error {errno.EFBIG})"),
 }
-"""When nothing more can be written, and how libraries that raise no OSError say so."""
+"""What the system refused, mostly because nothing more can be written, and how libraries that raise no OSError say so."""
 INNER_PACKAGES = {"mixwright", "mixwright_lab", "trl", "transformers", "accelerate", "datasets"}
 """Packages whose lines are not the user's."""
 
