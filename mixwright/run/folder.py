@@ -230,7 +230,7 @@ def read_yaml(path: Path, cls: type[T]) -> T:
     """Read a hand-editable record. Raises InputError with file and line on broken YAML, unknown fields and wrong values."""
     check_file(path)
     try:
-        root, data = _compose_yaml(path.read_text(encoding="utf-8"), path)
+        root, data = compose_yaml(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
         remedy = "Make it with `mixwright plan`." if cls is Plan else "Write it first: mixwright run --init."
         raise InputError("a file", "nothing", remedy, file=path) from None
@@ -278,7 +278,7 @@ def _check_kinds(paths: Iterable[Path], kinds: Collection[int]) -> None:
                 raise InputError("a file", got, remedy, file=path)
 
 
-def _compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
+def compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
     """The nodes of a YAML text, and its data. Raises InputError for what PyYAML would take in silence, or never finish."""
     aliases = depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):  # as it is read: PyYAML takes time quadratic in the depth
