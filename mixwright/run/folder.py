@@ -350,6 +350,8 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._is_locked = False
+        self._keeper: contextlib.ExitStack | None = None
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"
@@ -383,12 +385,26 @@ class RunFolder:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder. Raises InputError when another process holds it; the lock dies with its process."""
+        with contextlib.ExitStack() as stack:
+            if not self._is_locked:
+                self._take_lock(self._keeper or stack)
+            yield
+
+    @contextlib.contextmanager
+    def keep_lock(self) -> Iterator[None]:
+        """Keep a lock that is taken inside until the end: nobody else writes between measuring and judging."""
+        with contextlib.ExitStack() as self._keeper:
+            self._keeper.callback(setattr, self, "_keeper", None)
+            yield
+
+    def _take_lock(self, stack: contextlib.ExitStack) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         check_regular(self.path / ".lock")
-        with (self.path / ".lock").open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                remedy = "Wait for the other run, or choose another folder."
-                raise InputError("a run folder nobody else is using", str(self.path), remedy) from None
-            yield
+        file = stack.enter_context((self.path / ".lock").open("a"))
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            remedy = "Wait for the other run, or choose another folder."
+            raise InputError("a run folder nobody else is using", str(self.path), remedy) from None
+        self._is_locked = True
+        stack.callback(setattr, self, "_is_locked", False)
