@@ -19,8 +19,6 @@ from mixwright.records import Example, plain
 
 SECONDS_PER_CALL = 60.0
 """For one batch, however many completions; the process is ended then."""
-ALL = -1
-"""In place of the number of a completion, while a function has the whole batch."""
 START_METHOD = "spawn"
 """How the process starts: a new interpreter, with nothing of this one but what it is sent."""
 START_SECONDS = 120.0
@@ -59,7 +57,7 @@ class RewardProcess:
         """Start the process and import the functions."""
         context = multiprocessing.get_context(START_METHOD)
         self._link, far = context.Pipe()
-        self._place = context.Value("q", ALL, lock=False)
+        self._place = context.Value("q", -1, lock=False)
         self._process = context.Process(target=_serve, args=(far, self.names, self._place), daemon=True)
         self._process.start()
         far.close()
@@ -89,7 +87,7 @@ class RewardProcess:
         remedy = "Correct the function; check what it does with long or empty completions."
         try:
             if not self._link.poll(seconds):
-                if asked and self._place.value != ALL:
+                if asked and self._place.value >= 0:
                     one = asked[self._place.value]
                     doing = f"{doing}; it stopped at {one.completion[:80]!r}, for {one.example.source or one.example.id}"
                 raise InputError(f"{', '.join(self.names)} within {seconds:g} s", f"nothing ({doing})", remedy)
@@ -102,14 +100,14 @@ class RewardProcess:
 
 
 class _Batch(list[Asked]):
-    """Completions that note in `place` which of them is read, and `ALL` once all are."""
+    """Completions that note in `place` which of them is read; -1 once all are, as for a function of the whole batch."""
 
     place: Any
 
     def __iter__(self) -> Iterator[Asked]:
         for self.place.value, one in enumerate(super().__iter__()):
             yield one
-        self.place.value = ALL
+        self.place.value = -1
 
 
 def _serve(link: Connection, names: Sequence[str], place: Any) -> None:
