@@ -61,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     set_quiet("--quiet" in given)
     output.remember_arguments(given)
     try:
+        if unreadable := [argument for argument in given if any("\ud800" <= letter <= "\udfff" for letter in argument)]:
+            raise InputError("file names and texts in UTF-8", repr(unreadable[0]), "Rename the file, or correct the text.")
         with heartbeat():
             app([argument for argument in given if argument != "--quiet"], prog_name="mixwright")
     except InputError as error:

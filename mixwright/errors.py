@@ -27,6 +27,8 @@ REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
     errno.EEXIST: ("a folder, or a new name", "Choose another place."),
     errno.ENOTDIR: ("a folder", "Choose another place."),
     errno.EISDIR: ("a file", "Choose another place."),
+    errno.ELOOP: ("a path without a loop of symbolic links", "Correct the link."),
+    errno.ENOMEM: ("enough memory", "Free some, or use less: a smaller model, fewer workers, or a smaller --batch-size."),
     errno.EMFILE: ("fewer open files than the limit", "Raise the limit (ulimit -n), or use fewer workers."),
     errno.ENOENT: (
         "a file that stays where it is",
@@ -36,11 +38,13 @@ REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
 """What the system refused: what would have been needed, and what to do."""
 INTACT_SENTENCE = "Finished work is intact, and no half-written file is left. "
 DISK_FULL_MESSAGES = {
+    errno.ELOOP: ("Symlink loop from",),
+    errno.ENOMEM: ("failed to map segment", "allocate memory", "Unable to allocate", "out of memory"),
     errno.ENOSPC: ("No space left on device", f"os error {errno.ENOSPC})", "file write failed"),
     errno.EDQUOT: ("Disk quota exceeded", f"os error {errno.EDQUOT})"),
     errno.EFBIG: ("File too large", f"os error {errno.EFBIG})"),
 }
-"""When nothing more can be written, and how libraries that raise no OSError say so."""
+"""What the system refuses, mostly space or memory, and how libraries that raise no OSError say so."""
 INNER_PACKAGES = {"mixwright", "mixwright_lab", "trl", "transformers", "accelerate", "datasets"}
 """Packages whose lines are not the user's."""
 
@@ -107,7 +111,7 @@ def system_error(error: OSError, file: str | Path | None = None) -> InputError:
 
 
 def disk_full_error(error: BaseException, file: str | Path | None = None) -> InputError | None:
-    """The `InputError` for a library's own way to say that nothing more can be written; None for any other error."""
+    """The `InputError` for a library's own way to say that the system refuses space or memory; None for any other error."""
     current: BaseException | None = error
     visited: set[int] = set()
     while current is not None and id(current) not in visited:  # a chain may lead back to itself
@@ -116,7 +120,9 @@ def disk_full_error(error: BaseException, file: str | Path | None = None) -> Inp
             return system_error(current, file)
         for error_number, messages in DISK_FULL_MESSAGES.items():
             if any(message in str(current) for message in messages):
-                return system_error(OSError(error_number, str(current).splitlines()[0][:200]), file or "a file")
+                return system_error(OSError(error_number, str(current).splitlines()[0][:200]), file or "the system")
+        if isinstance(current, MemoryError):
+            return system_error(OSError(errno.ENOMEM, "MemoryError"), file or "the system")
         current = current.__cause__ or current.__context__
     return None
 

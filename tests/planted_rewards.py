@@ -65,6 +65,12 @@ def hangs(completions: list[str], **_: Any) -> list[float]:
     return []
 
 
+def hangs_on_nothing(completion: str, answer: str) -> float:
+    """Never answers for an empty completion."""
+    time.sleep(600 * (not completion))
+    return float(completion == answer)
+
+
 def compute_score(data_source: str, solution_str: str, ground_truth: str, extra_info: Any = None) -> dict[str, float]:
     """verl's form; sound."""
     found = re.findall(r"####\s*(.+)", solution_str)

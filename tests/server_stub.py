@@ -26,6 +26,8 @@ class Stub:
         self.url = ""
         self.names = ["m"]
         """Of the models that it lists."""
+        self.listed: tuple[int, Any] | None = None
+        """Status and body in place of that list."""
 
 
 def completion(text: Any, **choice: Any) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def serving(answer: Answer, *, slow: float = 0.0) -> Iterator[Stub]:
 
         def do_GET(self) -> None:
             models = [{"id": name, "object": "model", "created": 0, "owned_by": "x"} for name in stub.names]
-            self.send(200, {"object": "list", "data": models})
+            self.send(*stub.listed or (200, {"object": "list", "data": models}))
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

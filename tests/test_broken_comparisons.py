@@ -17,6 +17,7 @@ from trainers_tiny import model, tokenizer
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.items import Item
 from mixwright.estimates.outcome import ItemScores
+from mixwright.learner import prompt_form
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion
@@ -51,6 +52,32 @@ def test_a_template_that_refuses_a_system_message_is_no_bug_of_ours(saved: Path,
     made.save_pretrained(saved)
     code, _, err = call("measure", "tiny", *MEASURED, "--system", "be brief")
     assert (code, "no system role. Leave out --system" in err) == (1, True), err
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "got TooSlow"),
+        ("{{ 'a' * 300 }}", "got ValueError: a prompt of 300 characters"),
+    ],
+)
+def test_a_template_without_end_is_refused(
+    saved: Path, call: Call, monkeypatch: pytest.MonkeyPatch, template: str, told: str
+) -> None:
+    monkeypatch.setattr(prompt_form, "TEMPLATE_SECONDS", 0.5)
+    monkeypatch.setattr(prompt_form, "MAX_PROMPT_CHARACTERS", 200)
+    made = tokenizer()
+    made.chat_template = template
+    made.save_pretrained(saved)
+    code, _, err = call("measure", "tiny", *MEASURED)
+    assert (code, told in err) == (1, True), err
+
+
+def test_a_model_without_layers_is_refused(saved: Path, call: Call) -> None:
+    settings = json.loads((saved / "config.json").read_text())
+    (saved / "config.json").write_text(json.dumps(settings | {"num_hidden_layers": -1}), encoding="utf-8")
+    code, _, err = call("measure", "tiny", *MEASURED)
+    assert (code, "Traceback" in err) == (1, False), err
 
 
 def test_a_comparison_replaces_no_settings_of_the_user(saved: Path, call: Call) -> None:

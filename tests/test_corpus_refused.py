@@ -54,11 +54,13 @@ def test_a_value_that_is_not_json_is_told_with_its_column(value: Any, tmp_path: 
 
 def test_a_value_of_another_type_is_told_with_its_row() -> None:
     rows: Any = [Example("a", "t", "p", source="x.py:3"), Example("b", "t", "q", answer=4, source="x.py:4")]  # type: ignore
-    with pytest.raises(InputError, match=r"x\.py, line 4: expected values of the types that Example declares"):
+    with pytest.raises(InputError, match=r"x\.py, line 4: expected text, numbers and true or false that a file can hold"):
         Corpus.from_examples(rows)
 
 
-@pytest.mark.parametrize("cells", [(("a", 1e6), ("a", 1e6 + 1)), (("a", 1.0), ("a@1", None))])
+@pytest.mark.parametrize(
+    "cells", [(("a", 1e6), ("a", 1e6 + 1)), (("a", 1.0), ("a@1", None)), (("a\nb", None), ("a b", None))]
+)
 def test_cells_of_one_name_are_refused_where_they_are_found(cells: Any) -> None:
     rows = [Example(str(at), task, f"p{at}", answer="1", level=level) for at, (task, level) in enumerate(cells)]
     with pytest.raises(InputError, match="a different name for each task and level"):

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from mixwright.run.manifest import check_changed_sections
 from mixwright.run.opening import open_run_folder
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.trial.stage import checked_plan
+from mixwright.verbs import verdict as verdict_verb
 
 DAMAGE = {
     "state.json": ("{", "{}", "[]"),
@@ -223,10 +225,44 @@ def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
     assert (base / "model.safetensors").read_bytes() == weights
 
 
+def test_nobody_writes_between_measuring_and_judging(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a gate judges the logs of another command that writes into the same folder."""
+    taken = list[str]()
+
+    def write_while_others_try(run: RunFolder, **options: Any) -> Any:
+        with pytest.raises(InputError, match="nobody else is using"), RunFolder(run.path).lock():
+            pass
+        taken.append(str(run.path))
+        return write_verdict(run, **options)
+
+    write_verdict = verdict_verb.write_verdict
+    monkeypatch.setattr(verdict_verb, "write_verdict", write_while_others_try)
+    for name, right in (("before", 1), ("after", 0)):
+        write(f"{name}.jsonl", [{"task": "t", "id": n, "score": right} for n in range(40)])
+    code, out, err = call("verdict", "before.jsonl", "after.jsonl", "--json")
+    assert (code, json.loads(out)["outcome"], taken) == (3, "damaged", ["runs/comparison"]), err
+    with RunFolder("runs/comparison").lock():  # and it is free again
+        assert call("verdict", "before.jsonl", "after.jsonl")[0] == 1
+    assert call("verdict", "before.jsonl", "after.jsonl")[0] == 3
+
+
+def test_names_that_are_not_utf_8_are_refused(call: Call) -> None:
+    for arguments in (("audit", "t\udcff.jsonl"), ("verdict", "a", "b", "--folder", "o\udcff")):
+        code, _, err = call(*arguments)
+        assert (code, "expected file names and texts in UTF-8" in err) == (1, True), err
+
+
+def test_tasks_of_logs_that_print_alike_are_refused(call: Call) -> None:
+    write("log.jsonl", [{"task": task, "id": n, "score": 1} for task in ("a\nb", "a b") for n in range(3)])
+    assert "expected a different name for each task" in call("measure", "log.jsonl")[2]
+
+
 def test_aliases_that_stand_for_millions_of_values_are_refused(call: Call) -> None:
     levels = "\n".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9))
     Path("bomb.yaml").write_text(f"trial:\n  a0: &a0 [1]\n{levels}\n", encoding="utf-8")
     code, _, err = call("run", "bomb.yaml")
-    assert (code, "bomb.yaml: expected at most 30 aliases" in err) == (1, True), err
+    assert (code, "bomb.yaml, line 6: expected at most 30 aliases" in err) == (1, True), err
+    Path("deep.yaml").write_text("[" * 100_000, encoding="utf-8")  # PyYAML alone takes hours
+    assert "deep.yaml, line 1: expected at most 30 aliases (*name) and 100 levels" in call("run", "deep.yaml")[2]
     Path("loop.yaml").write_text("corpus: &a {train: x, columns: *a}\n", encoding="utf-8")
     assert call("run", "loop.yaml")[0] == 1

@@ -121,6 +121,14 @@ def test_a_broken_file_is_refused_and_leaves_nothing(tmp_path: Path, cache: Path
     assert not (cache / "models").exists() or not list((cache / "models").iterdir())
 
 
+def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    (tmp_path / "any.gguf").write_bytes(b"GGUF")
+    monkeypatch.setenv("MIXWRIGHT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="Set MIXWRIGHT_CACHE to another one"):
+        resolve_model(str(tmp_path / "any.gguf"))
+
+
 @pytest.mark.parametrize("size", [0, 1500, 2000, 2500, 20_000])
 def test_a_file_that_was_cut_is_refused(tmp_path: Path, size: int) -> None:
     write_gguf(tiny(), tmp_path / "whole.gguf")

@@ -176,6 +176,11 @@ def test_what_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "SECONDS_PER_CALL", 1.0)
     with pytest.raises(InputError, match="planted_rewards:hangs within 1 s"):
         audit("hangs")
+    asked = [process.Asked(Example(str(n), "t", "q", answer="4", source=f"e.jsonl:{n}"), {}, "4" * n) for n in (2, 1, 0, 3)]
+    with process.RewardProcess(["planted_rewards:hangs_on_nothing"]) as rewards:
+        assert rewards.score(asked[:2]) == [[0.0, 1.0]]
+        with pytest.raises(InputError, match=r"scoring 4 completions; it stopped at '', for e.jsonl:0"):
+            rewards.score(asked)
 
 
 @pytest.mark.parametrize("name", ["nowhere:x", "planted_rewards:missing", "no grader"])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import socket
+import threading
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -173,17 +177,66 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "no such model": ((404, {"error": {"message": "no model m"}}), "expected the model m"),
     "a wrong key": ((401, {"error": {"message": "bad key"}}), "OPENAI_API_KEY"),
     "always busy": ((429, {"error": {"message": "busy"}}), "The same command goes on"),
+    "a body without end": ((200, b"x" * 300_000), "expected a reply of at most 0 MiB"),
 }
 
 
 @pytest.mark.parametrize("name", list(HOSTILE))
-def test_what_is_no_answer_ends_in_one_line(call: Call, name: str) -> None:
+def test_what_is_no_answer_ends_in_one_line(call: Call, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     body, told = HOSTILE[name]
+    monkeypatch.setattr(served, "MAX_REPLY_BYTES", 250_000)
     with serving(lambda _: body) as stub:
         code, out, err = ask(call, stub)
     assert (code, out) == (1, "")
     assert told in err.splitlines()[-1]
     assert "Traceback" not in err
+
+
+def test_a_server_that_drips_is_left_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte starts the client's own time-outs again."""
+    monkeypatch.setattr(served, "REQUEST_SECONDS", 0.5)
+    over = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        with listener.accept()[0] as peer:
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            while not over.wait(0.05):
+                peer.sendall(b" ")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=drip, args=(listener,), daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        for call_server in (lambda: ServedModel(Asking(url, "m", 8)).ask("x", 1), lambda: served.find_model(url)):
+            with pytest.raises(InputError, match=r"an answer of .* within 0.5 s, got none"):
+                call_server()
+        over.set()
+
+
+def test_a_prompt_that_is_refused_now_and_then_ends_nothing(call: Call) -> None:
+    asked = itertools.count()
+    with serving(lambda body: refuse("not now") if next(asked) % 3 == 2 else add(body)) as stub:
+        code, _, err = ask(call, stub, "--parallel", "1")
+    assert code == 0, err
+    assert "repeatable greedy answers" in err
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [(401, "Set OPENAI_API_KEY."), (404, "with /v1, or name the model"), (200, "got something else. Check")],
+)
+def test_a_server_without_a_list_of_models_says_what_to_do(call: Call, status: int, told: str) -> None:
+    with serving(add) as stub:
+        stub.listed = status, "no list"
+        assert told in ask(call, stub)[2].splitlines()[-1]
+
+
+def test_a_key_that_no_header_takes_is_not_repeated(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    for key in ("sk-zebra\nquagga", "sk-zébra-quagga"):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        with serving(add) as stub:
+            code, out, err = ask(call, stub)
+        assert (code, "printable ASCII characters in OPENAI_API_KEY" in err) == (1, True)
+        assert "quagga" not in out + err
 
 
 def test_a_busy_server_is_asked_again() -> None:

@@ -18,6 +18,7 @@ from cli_call import Call, sums, write
 from test_pipeline import EDITS, made_up_rows
 from trainers_tiny import model, tokenizer
 
+import mixwright as mixwright_package
 from mixwright.__main__ import main
 from mixwright.errors import InputError
 from mixwright.run.folder import write_text
@@ -52,12 +53,12 @@ def test_a_name_that_is_too_long_is_the_users_in_every_command(arguments: tuple[
     assert [line for line in lines if line.startswith("error: ")] == lines[-1:]
 
 
-def mixwright(*arguments: str, stdout: int | None = subprocess.DEVNULL) -> tuple[int, str]:
+def mixwright(*arguments: str, stdout: int | None = subprocess.DEVNULL, stderr: int = subprocess.PIPE) -> tuple[int, str]:
     """A command in a process of its own: exit code and stderr."""
     command = [sys.executable, "-m", "mixwright", *arguments]
     path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}  # as a user has it
-    done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env={**environment, "PYTHONPATH": path})
+    done = subprocess.run(command, stdout=stdout, stderr=stderr, text=True, env={**environment, "PYTHONPATH": path})
     return done.returncode, done.stderr
 
 
@@ -110,6 +111,24 @@ def test_an_output_that_cannot_be_written_is_no_bug(
     assert code == 1
     assert err.startswith("error: standard output: expected space")
     assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_standard_error_that_cannot_be_written_changes_no_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Progress goes there: a gate whose progress nobody reads still fails."""
+    monkeypatch.chdir(tmp_path)
+    logs = [str(Path(mixwright_package.__file__).parent / "example" / name) for name in ("before.jsonl", "tuned.jsonl")]
+    with Path("/dev/full").open("w") as full:
+        code, _ = mixwright("verdict", *logs, stderr=full.fileno())
+    assert code == 3
+
+
+def test_a_loop_of_links_is_no_bug(call: Call) -> None:
+    Path("loop").symlink_to("loop")
+    code, _, err = call("verdict", "loop", "loop", "--no-suite", "--eval", "e.jsonl")
+    assert (code, "loop of symbolic links" in err) == (1, True), err
 
 
 def test_a_reader_that_has_seen_enough_is_no_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,6 +58,7 @@ WRONG = {
     "corpus: {train: a.jsonl}\nmodel: {warmup: {source: nowhere.jsonl}}\n": "nowhere.jsonl",
     "corpus: {train: a.jsonl}\nmodel: {warmup: {source: a.jsonl}}\n": "a.jsonl: expected warm-up prompts",
     "corpus: {train: half.jsonl}\n": "expected held-out rows with answers",
+    "corpus: {train: a.jsonl}\ntrial: {protect: [frist]}\n": "(trial.protect)",
     # a setting that is read as another one, or that nobody could wait for
     "corpus: {train: a.jsonl}\ntrain: {steps: true}\n": "run.yaml, line 2: expected train.steps: a number or a text, got",
     "corpus: {train: a.jsonl, eval: ''}\n": "corpus.eval",
@@ -77,7 +78,7 @@ WRONG = {
     "corpus: {train: a.jsonl}\ntrain: {prompts: 1e999}\n": "line 2: expected train.prompts: a whole number, got '1e999'",
     "corpus: {train: a.jsonl}\ntrial: {arms: uniform}\n": "line 2: expected trial.arms: a list, got 'uniform'",
     "corpus: {train: a.jsonl}\nmodel: {depth: 1.5}\n": "line 2: expected model.depth: a whole number, got 1.5",
-    "corpus: " + "[" * 5000: "expected YAML",
+    "corpus: " + "[" * 5000: "100 levels",
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from mixwright.audit.rows import max_listed
 from mixwright.catalog import create, list_defaults
 from mixwright.corpus import Corpus
+from mixwright.corpus.columns import LEFT_OUT
 from mixwright.records import SEVERITIES, Observation
 from mixwright.run.folder import RunFolder, write_json
 
@@ -41,14 +42,19 @@ def run_audit(
     all_names = list_defaults("checks") if names is None else names
     checks = {name: create("checks", name, (options or {}).get(name)) for name in all_names}
     own_corpus = corpus.without_rehearsal()
-    observations = [
-        Observation("columns", None, "info", 1, 1, f"{note}.", "") for note in (corpus.notes if names is None else ())
-    ]
+    observations = [_observe_note(note) for note in (corpus.notes if names is None else ())]
     for name, check in checks.items():
         check.whole = whole
         observations += check.check(corpus if name == LEAK_CHECK else own_corpus)
     listed = [_list_first(observation, max_listed(whole=whole)) for observation in observations]
     return sorted(listed, key=lambda observation: SEVERITIES.index(observation.severity))
+
+
+def _observe_note(note: str) -> Observation:
+    if LEFT_OUT not in note:
+        return Observation("columns", None, "info", 1, 1, f"{note}.", "")
+    remedy = "Nothing below was checked on them, and `plan` trains on none. Correct the column if they are to be learned."
+    return Observation("columns", None, "warning", 1, 1, f"{note}.", remedy)
 
 
 def _list_first(observation: Observation, most: int) -> Observation:

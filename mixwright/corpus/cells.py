@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from mixwright.corpus.rows import GradedRows, pc, read_groups
-from mixwright.errors import InputError
+from mixwright.errors import InputError, one_line
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import MAX_ROWS_TRIED, Chance, Grade, Rules, chance_level
 from mixwright.graders import Grader
@@ -63,8 +63,8 @@ def with_rehearsal_counts(cells: Sequence[Cell], rows: pa.Table) -> tuple[Cell, 
 
 
 def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
-    """Raise InputError when two cells, each a task and its level, have one name in files and tables."""
-    if twice := [key for key, count in Counter(cell_key(*cell) for cell in cells).items() if count > 1]:
+    """Raise InputError when two cells, each a task and its level, have one name in files, or in tables (on one line)."""
+    if twice := [key for key, count in Counter(one_line(cell_key(*cell)) for cell in cells).items() if count > 1]:
         got = f"{twice[0]!r} for more than one task and level"
         raise InputError(
             "a different name for each task and level (task@level, six digits)", got, "Rename tasks or round levels."

@@ -46,6 +46,8 @@ NAMES: dict[str, tuple[str, ...]] = {
 """Our name -> the columns it is looked for in, in any case, first match first. `target` beside `input` is an answer, too."""
 INSTRUCTION = "instruction"
 """Column of a prompt that the column `input` belongs to."""
+LEFT_OUT = "rows labelled false or with weight 0 left out"
+"""Note on rows that nobody learns from, such as the disliked ones of KTO."""
 KEPT_COLUMNS = ("system", "history", "label")
 """Ours that stay among the other columns of a row where they are not read."""
 READ_BY_NAME = ("input", "tools", "reward_model", MASK_COLUMN, *OPTION_COLUMNS)
@@ -190,7 +192,7 @@ class _Reading:
         if not texts["prompt"]:
             self.values.pop("label", None)
         elif texts["target"] is not None and self.is_undesired():
-            self.noted["rows labelled false or with weight 0 left out"] += 1
+            self.noted[LEFT_OUT] += 1
             return None
         answer = self.read_answer()
         self.add_earlier_turns()

@@ -372,7 +372,7 @@ def read_parquet(path: Path, find_columns: Callable[[Sequence[str]], list[str] |
     """
     import pyarrow.parquet as pq
 
-    row, remedy = 0, "Write it again, columns with values that are neither text nor numbers as text."
+    row, remedy = 0, "Write it again, and values that are neither text nor numbers as text."
     # a broken file, text that is not UTF-8, dates beyond the year 9999, a field of a struct twice; it is opened by Python,
     # which knows names that are not UTF-8
     with (

@@ -83,7 +83,7 @@ def encode(examples: Sequence[Example]) -> pa.RecordBatch:
         for example in examples if len(examples) > 1 else ():
             encode([example])  # raises for the row that it is
         raise _refusal(
-            examples[0], "values of the types that Example declares", str(error)[:120], "Correct the row."
+            examples[0], "text, numbers and true or false that a file can hold", str(error)[:120], "Correct the row."
         ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 

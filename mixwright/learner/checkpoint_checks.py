@@ -114,7 +114,8 @@ def check_reading(learner: Learner) -> None:
     ids = torch.tensor([[number % size for number in range(TRIED_TOKENS)]] * 2, device=learner.device)
     ids[1, -1] = TRIED_TOKENS % size
     with told_as(f"a model that reads tokens at {learner.name!r}", remedy), reading_mode(learner.model):
-        logits_found = learner.forward(ids, torch.ones_like(ids)).logits[:, -TRIED_TOKENS:]
+        cached = learner.cache_name is not None
+        logits_found = learner.forward(ids, torch.ones_like(ids), use_cache=cached).logits[:, -TRIED_TOKENS:]
     logits = logits_found.float()
     if not bool(logits.logsumexp(-1).isfinite().all()):
         got = "NaN or infinity, although the weights are finite"

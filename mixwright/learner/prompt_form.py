@@ -12,8 +12,13 @@ from typing import Any
 from mixwright.corpus.tool_messages import with_tools
 from mixwright.errors import InputError
 from mixwright.records import Example, Text, list_messages, messages, plain
+from mixwright.time_limit import TooSlow, call_with_timeout
 from mixwright.tool_calls import read_tools, write_as_text
 
+TEMPLATE_SECONDS = 60.0
+"""Time limit of a chat template for one prompt."""
+MAX_PROMPT_CHARACTERS = 10**7
+"""Longer prompts would not fit into memory as tokens."""
 TINY_TEMPLATE = (
     "{% for message in messages %}{{ message['role'] + ': ' + message['content'] }}"
     "{% if message['role'] == 'assistant' %}{{ eos_token }}{% endif %}{{ '\\n' }}{% endfor %}"
@@ -160,9 +165,16 @@ def render_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], name: str
     tools = messages[0].get("tools") if messages else None
     message_dicts = list_messages(messages)
     arguments |= {"tools": tools} if tools else {}
+
+    def render() -> str:
+        text = tokenizer.apply_chat_template(message_dicts, tokenize=False, **arguments)
+        if len(text) > MAX_PROMPT_CHARACTERS:
+            raise ValueError(f"a prompt of {len(text):,} characters")
+        return text
+
     try:
-        return tokenizer.apply_chat_template(message_dicts, tokenize=False, **arguments)
-    except Exception as error:  # a template is code, which fails in any way
+        return call_with_timeout(TEMPLATE_SECONDS, render)
+    except (Exception, TooSlow) as error:  # a template is code, which fails in any way
         roles = ", ".join(str(message.get("role")) for message in message_dicts)
         expected = f"a chat template of {name} that accepts messages of the roles {roles}"
         remedy = "Leave out --system, correct the messages or the template, or use plain text: --no-chat-template."

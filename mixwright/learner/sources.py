@@ -114,7 +114,8 @@ def _convert_once(file: Path) -> Path:
         if (refused := disk_full_error(error, final_folder)) is not None:
             raise refused from error
         if not (final_folder / WHOLE_MARK_FILE).is_file():  # else another process was faster
-            raise
+            expected, got = "a folder for the dequantized weights", error.strerror or str(error)
+            raise InputError(expected, got, "Set MIXWRIGHT_CACHE to another one.", file=final_folder) from error
     return final_folder
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from mixwright.corpus.cells import check_keys
 from mixwright.corpus.reading import SUFFIXES, refuse_pointer, suffix_of
 from mixwright.errors import InputError, one_line
 from mixwright.logs import inspect_ai, lighteval, lm_eval, plain
@@ -59,6 +60,7 @@ def read_log(source: str) -> EvaluationLog:
     log = reader(source)
     if not log.answers:
         raise InputError("a log with answers", "none", "Run the evaluation with its samples logged.", file=source)
+    check_keys((name, None) for name in log.tasks)
     for name in (name for task in log.tasks.values() for name in task.metrics if len(name) > LONGEST_NAME):
         got = f"{one_line(name, SHOWN_CHARACTERS)} in a log"
         raise InputError(f"names of metrics of at most {LONGEST_NAME} characters", got, "Rename it.", file=source)

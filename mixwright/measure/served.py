@@ -9,14 +9,16 @@ Blind spot: what a server does with a field that it does not know. It is tried b
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from queue import SimpleQueue
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from mixwright.errors import InputError, missing_extra, one_line
@@ -26,6 +28,7 @@ from mixwright.tool_calls import text_of, with_json_arguments
 if TYPE_CHECKING:
     from openai import OpenAI
 
+T = TypeVar("T")
 KEY_VARIABLE = "OPENAI_API_KEY"
 """Environment variable with the key; it is sent to the server and written nowhere."""
 LEAST_KEY = 6
@@ -33,7 +36,9 @@ LEAST_KEY = 6
 EXPECTED_ADDRESS = "the address of a server, such as http://localhost:8000/v1"
 GOES_ON = "The same command goes on from the answers so far."
 REQUEST_SECONDS = 600.0
-"""Time limit of one request."""
+"""Time limit of one request and its repeats, however slowly the server goes on sending."""
+MAX_REPLY_BYTES = 64 << 20
+"""Largest reply that is read."""
 REFUSED_CODES = (400, 413, 422)
 """Codes of a server that cannot answer one prompt."""
 RETRIES = 6
@@ -131,12 +136,12 @@ class ServedModel:
         """
         first = self._answer_some(prompts[: 4 * TRIED_PROMPTS])
         texts = [reply.text for reply in first.values()]
-        same_seed = [self.ask(prompts[n], 1).text for n in first]
+        same_seed = [self._text(prompts[n], 1) for n in first]
         if self.asking.temperature == 0:
             if same_seed != texts:
                 self.lacking.append(SAME_GREEDY)
             return
-        if all([self.ask(prompts[n], seed).text for n in first] == texts for seed in (2, 3)):
+        if all([self._text(prompts[n], seed) for n in first] == texts for seed in (2, 3)):
             expected = f"samples that differ, at temperature {self.asking.temperature:g}"
             got = f"{'the same text' if len(texts) == 1 else f'the same {len(texts)} texts'} three times"
             remedy = "The server decodes greedily: turn sampling on, or leave --sampled out."
@@ -149,12 +154,16 @@ class ServedModel:
         changed = 0
         for request, reply in kept:
             seed = seed_of(self.asking.seed, request.key)
-            try:
-                now, again = (self.ask(request.prompt, seed).text for _ in range(2))
-            except RefusedRequest:
-                continue
-            changed += now == again != reply.text
+            now, again = (self._text(request.prompt, seed) for _ in range(2))
+            changed += now is not None and now == again != reply.text
         return changed
+
+    def _text(self, prompt: Text, seed: int) -> str | None:
+        """The text of an answer; None if the server refuses the prompt, which some do only now and then."""
+        try:
+            return self.ask(prompt, seed).text
+        except RefusedRequest:
+            return None
 
     def _answer_some(self, prompts: Sequence[Text]) -> dict[int, Reply]:
         """Place of each prompt that is answered -> its answer; fields that the server refuses are left out from now on."""
@@ -215,9 +224,10 @@ class ServedModel:
             if asking.chat:
                 turns = to_messages(prompt, asking.system)
                 fields |= {"tools": prompt[0]["tools"]} if not isinstance(prompt, str) and prompt[0].get("tools") else {}
-                answer: Any = self._client.chat.completions.create(messages=turns, **fields)
+                send = functools.partial(self._client.chat.completions.create, messages=turns, **fields)
             else:
-                answer = self._client.completions.create(prompt=prompt, **fields)
+                send = functools.partial(self._client.completions.create, prompt=prompt, **fields)
+            answer: Any = _call_within_limit(send, asking.url)
         except (openai.APIError, ValueError, RecursionError) as error:  # the last two: what came is no JSON of ours
             if getattr(error, "status_code", None) in REFUSED_CODES:
                 raise RefusedRequest(heard(error)) from None
@@ -261,6 +271,41 @@ class RefusedRequest(Exception):
     """The server says that it cannot answer a prompt: too long, no template."""
 
 
+def _call_within_limit(send: Callable[[], T], url: str) -> T:
+    """Return the answer to a request, sent in a thread that is left behind at the time limit: time-outs of the client start
+    again with each byte. Raises InputError at the limit.
+    """
+    future = Future[T]()
+
+    def work() -> None:
+        try:
+            future.set_result(send())
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=work, daemon=True).start()
+    try:
+        return future.result(REQUEST_SECONDS)
+    except TimeoutError:
+        raise InputError(f"an answer of {url} within {REQUEST_SECONDS:g} s", "none", GOES_ON) from None
+
+
+def _limit_size(response: Any) -> None:
+    """Have the client stop reading a reply that is too large to be one."""
+    read = response.iter_bytes
+
+    def read_some(*chunk_size: int) -> Iterator[bytes]:
+        size = 0
+        for chunk in read(*chunk_size):
+            size += len(chunk)
+            if size > MAX_REPLY_BYTES:
+                expected = f"a reply of at most {MAX_REPLY_BYTES >> 20} MiB from {response.url}"
+                raise InputError(expected, "a larger one", "Check that the address is that of the API, with /v1.")
+            yield chunk
+
+    response.iter_bytes = read_some
+
+
 def make_client(url: str) -> OpenAI:
     """A client of a server, which follows no redirect: prompts go where the user said.
 
@@ -272,7 +317,10 @@ def make_client(url: str) -> OpenAI:
     except ImportError:
         raise missing_extra("a server", ["openai"], "server") from None
     check_address(url)
-    transport = openai.DefaultHttpxClient(follow_redirects=False, timeout=REQUEST_SECONDS)
+    if not (_read_key().isascii() and _read_key().isprintable()):
+        raise InputError(f"a key of printable ASCII characters in {KEY_VARIABLE}", "others", f"Set {KEY_VARIABLE} again.")
+    hooks = {"response": [_limit_size]}
+    transport = openai.DefaultHttpxClient(follow_redirects=False, timeout=REQUEST_SECONDS, event_hooks=hooks)
     try:
         return openai.OpenAI(base_url=url, api_key=_read_key() or "none", max_retries=RETRIES, http_client=transport)
     except Exception as error:  # of the library below, which is not always the same one: a host that is no name
@@ -314,11 +362,16 @@ def find_model(url: str) -> str:
     remedy = "Name it: --served-model NAME."
     with make_client(url) as client:
         try:
-            names = sorted(one.id for one in client.with_options(max_retries=1).models.list() if isinstance(one.id, str))
-        except openai.APIConnectionError as error:
+            listed = _call_within_limit(lambda: list(client.with_options(max_retries=1).models.list()), url)
+            names = sorted(one.id for one in listed if isinstance(one.id, str))
+        except InputError:
+            raise
+        except (openai.APIConnectionError, openai.AuthenticationError, openai.PermissionDeniedError) as error:
             raise _to_input_error(error, Asking(url, "", 1)) from None
         except Exception as error:  # some servers have no list
-            raise InputError(f"the list of models of {url}", heard(error) or "none", remedy) from None
+            got = heard(error) if isinstance(error, openai.APIError) else "something else"
+            remedy = "Check that the address is that of the API, with /v1, or name the model: --served-model NAME."
+            raise InputError(f"the list of models of {url}", got, remedy) from None
     if len(names) != 1 or heard(names[0]) != names[0]:
         raise InputError(f"one model at {url}, with a printable name", heard(", ".join(names)) or "none", remedy)
     return names[0]
@@ -379,10 +432,9 @@ def _to_input_error(error: Exception, asking: Asking) -> InputError:
     import openai
 
     told = heard(error)
-    if isinstance(error, openai.APITimeoutError):
-        return InputError(f"an answer of {asking.url} within {REQUEST_SECONDS:g} s", "none", GOES_ON)
     if isinstance(error, openai.APIConnectionError):
-        return InputError(f"a server at {asking.url}", f"no connection ({told})", f"Start it. {GOES_ON}")
+        got = f"no connection ({heard(error.__cause__ or error)})"
+        return InputError(f"a server at {asking.url}", got, f"Start it, or correct the address. {GOES_ON}")
     if isinstance(error, openai.AuthenticationError | openai.PermissionDeniedError):
         return InputError(f"a key that {asking.url} takes, in {KEY_VARIABLE}", told, f"Set {KEY_VARIABLE}.")
     if isinstance(error, openai.NotFoundError):

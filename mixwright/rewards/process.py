@@ -9,7 +9,7 @@ import math
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -57,7 +57,8 @@ class RewardProcess:
         """Start the process and import the functions."""
         context = multiprocessing.get_context(START_METHOD)
         self._link, far = context.Pipe()
-        self._process = context.Process(target=_serve, args=(far, self.names), daemon=True)
+        self._place = context.Value("q", -1, lock=False)
+        self._process = context.Process(target=_serve, args=(far, self.names, self._place), daemon=True)
         self._process.start()
         far.close()
         self.kinds = self._receive(START_SECONDS, "importing")
@@ -80,12 +81,15 @@ class RewardProcess:
             InputError: it takes too long, or ends its process.
         """
         self._link.send(list(asked))
-        return self._receive(SECONDS_PER_CALL, f"scoring {len(asked)} completions")
+        return self._receive(SECONDS_PER_CALL, f"scoring {len(asked)} completions", asked)
 
-    def _receive(self, seconds: float, doing: str) -> Any:
+    def _receive(self, seconds: float, doing: str, asked: Sequence[Asked] = ()) -> Any:
         remedy = "Correct the function; check what it does with long or empty completions."
         try:
             if not self._link.poll(seconds):
+                if asked and self._place.value >= 0:
+                    one = asked[self._place.value]
+                    doing = f"{doing}; it stopped at {one.completion[:80]!r}, for {one.example.source or one.example.id}"
                 raise InputError(f"{', '.join(self.names)} within {seconds:g} s", f"nothing ({doing})", remedy)
             answer = self._link.recv()
         except (EOFError, ConnectionError):
@@ -95,8 +99,20 @@ class RewardProcess:
         return answer
 
 
-def _serve(link: Connection, names: Sequence[str]) -> None:
+class _Batch(list[Asked]):
+    """Completions that note in `place` which of them is read; -1 once all are, as for a function of the whole batch."""
+
+    place: Any
+
+    def __iter__(self) -> Iterator[Asked]:
+        for self.place.value, one in enumerate(super().__iter__()):
+            yield one
+        self.place.value = -1
+
+
+def _serve(link: Connection, names: Sequence[str], place: Any) -> None:
     """Body of the process."""
+    _Batch.place = place
     from mixwright.graders import load_grader
 
     _isolate()
@@ -118,7 +134,7 @@ def _serve(link: Connection, names: Sequence[str]) -> None:
         return
     while True:
         try:
-            asked = link.recv()
+            asked = _Batch(link.recv())
         except EOFError:
             return
         scores = [call_all(caller, asked) for _, caller in callers]

@@ -30,6 +30,8 @@ BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
 MAX_ALIASES = 30
 """Aliases of a YAML file: each may stand for others, so that a few dozen can stand for more values than memory holds."""
+MAX_DEPTH = 100
+"""Levels of a YAML file, one in the other."""
 REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
 
 
@@ -228,7 +230,7 @@ def read_yaml(path: Path, cls: type[T]) -> T:
     """Read a hand-editable record. Raises InputError with file and line on broken YAML, unknown fields and wrong values."""
     check_file(path)
     try:
-        root, data = _compose_yaml(path.read_text(encoding="utf-8"), path)
+        root, data = compose_yaml(path.read_text(encoding="utf-8"), path)
     except FileNotFoundError:
         remedy = "Make it with `mixwright plan`." if cls is Plan else "Write it first: mixwright run --init."
         raise InputError("a file", "nothing", remedy, file=path) from None
@@ -276,10 +278,15 @@ def _check_kinds(paths: Iterable[Path], kinds: Collection[int]) -> None:
                 raise InputError("a file", got, remedy, file=path)
 
 
-def _compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
+def compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
     """The nodes of a YAML text, and its data. Raises InputError for what PyYAML would take in silence, or never finish."""
-    if sum(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)) > MAX_ALIASES:
-        raise InputError(f"at most {MAX_ALIASES} aliases (*name)", "more", "Write the values out.", file=path)
+    aliases = depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):  # as it is read: PyYAML takes time quadratic in the depth
+        aliases += isinstance(event, yaml.AliasEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if aliases > MAX_ALIASES or depth > MAX_DEPTH:
+            expected = f"at most {MAX_ALIASES} aliases (*name) and {MAX_DEPTH} levels"
+            raise InputError(expected, "more", "Write the values out.", file=path, line=event.start_mark.line + 1)
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()
@@ -343,6 +350,8 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self._is_locked = False
+        self._keeper: contextlib.ExitStack | None = None
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"
@@ -376,12 +385,26 @@ class RunFolder:
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the folder. Raises InputError when another process holds it; the lock dies with its process."""
+        with contextlib.ExitStack() as stack:
+            if not self._is_locked:
+                self._take_lock(self._keeper or stack)
+            yield
+
+    @contextlib.contextmanager
+    def keep_lock(self) -> Iterator[None]:
+        """Keep a lock that is taken inside until the end: nobody else writes between measuring and judging."""
+        with contextlib.ExitStack() as self._keeper:
+            self._keeper.callback(setattr, self, "_keeper", None)
+            yield
+
+    def _take_lock(self, stack: contextlib.ExitStack) -> None:
         self.path.mkdir(parents=True, exist_ok=True)
         check_regular(self.path / ".lock")
-        with (self.path / ".lock").open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                remedy = "Wait for the other run, or choose another folder."
-                raise InputError("a run folder nobody else is using", str(self.path), remedy) from None
-            yield
+        file = stack.enter_context((self.path / ".lock").open("a"))
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            remedy = "Wait for the other run, or choose another folder."
+            raise InputError("a run folder nobody else is using", str(self.path), remedy) from None
+        self._is_locked = True
+        stack.callback(setattr, self, "_is_locked", False)

@@ -122,7 +122,7 @@ def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[st
     """
     path = settings_file(folder)
     text = yaml_text({name: value for name, value in to_data(config).items() if not sections or name in sections})
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
+    if not path.exists() or path.read_bytes() != text.encode():
         write_text(path, text)
 
 

@@ -74,6 +74,10 @@ def check_trial(config: RunConfig, corpus: Corpus) -> None:
         if len(corpus.select(split=split)) == 0:
             remedy = "Add rows to corpus.train, and set corpus.eval or corpus.eval_share."
             raise InputError(expected, "none", remedy)
+    measured = {name for cell in corpus.measured().cells() for name in (cell.task, cell.key)}
+    for name in config.trial.protect:
+        if name not in measured:
+            raise unknown_name("task or TASK@LEVEL of the held-out rows (trial.protect)", name, measured)
     arms = choose_arms(config)
     for name in (*config.train.adapters, *([config.train.adapter] if config.train.adapter else [])):
         options = dict(config.train.adapters.get(name, {}))

@@ -75,7 +75,7 @@ def heartbeat() -> Iterator[None]:
     stop, start = threading.Event(), time.monotonic()
 
     def watch() -> None:
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads standard error
+        with contextlib.suppress(ValueError, AttributeError):  # standard error was closed
             while not stop.wait(SECONDS_OF_SILENCE):
                 break_silence(time.monotonic() - start)
 

@@ -28,8 +28,25 @@ FAILING_SEVERITIES = {"error": ("error",), "warning": ("error", "warning"), "nev
 _arguments: list[str] = []
 
 
+class _Heedless(io.FileIO):
+    """A file that claims to have written what the system refuses."""
+
+    def write(self, data: Any, /) -> int:
+        """Return the length of `data`, written or not."""
+        try:
+            return super().write(data) or 0
+        except OSError:
+            return len(data)
+
+
 def accept_any_text() -> None:
-    """Make stdout and stderr accept any text: escape characters that they cannot encode, discard text for a closed one."""
+    """Make stdout and stderr accept any text: escape characters that they cannot encode, discard text for a closed one.
+
+    What stderr refuses (a full disk, a reader that left) is discarded, too: progress ends no gate.
+    """
+    if sys.stderr is not None and sys.stderr is sys.__stderr__:
+        raw = io.BufferedWriter(_Heedless(sys.stderr.fileno(), "w", closefd=False))
+        sys.stderr = io.TextIOWrapper(raw, sys.stderr.encoding, line_buffering=True)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

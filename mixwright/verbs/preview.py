@@ -22,7 +22,7 @@ from mixwright.corpus.tool_messages import tools_of
 from mixwright.errors import InputError, missing_extra
 from mixwright.plan.mix import as_chat
 from mixwright.records import Example, Observation
-from mixwright.run.folder import check_regular, write_text
+from mixwright.run.folder import BAD_VALUES, check_regular, compose_yaml, write_text
 from mixwright.tool_calls import RESULT_ROLES, read_tools, structure, write_as_text
 from mixwright.verbs import output
 from mixwright.verbs.options import FailOn, Full, Json, parse_columns
@@ -256,8 +256,8 @@ def read_settings(path: Path) -> tuple[dict[str, Any], str | None]:
     """
     check_regular(path)
     try:
-        given = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (ValueError, yaml.YAMLError) as error:
+        given = compose_yaml(path.read_text(encoding="utf-8"), path)[1]
+    except (yaml.YAMLError, *BAD_VALUES) as error:
         given = str(error)[:120]
     if not isinstance(given, dict):
         raise InputError("a YAML file of TRL or Axolotl", str(given), "Correct it.", file=path)

@@ -252,7 +252,7 @@ def _read_kept(path: Path, items: Sequence[Example]) -> dict[Key, Reply | str]:
     found: dict[Key, Reply | str] = {}
     if not path.is_file():
         return found
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             row = json.loads(line)
             if prompts.get((row["task"], row["id"])) == row["prompt"]:

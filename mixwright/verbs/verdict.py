@@ -88,7 +88,8 @@ def verdict(
     check_tracker(log_to)
     check_exports({"--markdown": markdown, "--junit": junit, "--baseline": gating.baseline}, inputs, run)
     if second:
-        found = _compare(first, second, measuring, run, gating)
+        with run.keep_lock():
+            found = _compare(first, second, measuring, run, gating)
     else:
         _check_run(first, measuring, gating)
         found = _conclude(run, None, gating, is_run=True)
@@ -116,7 +117,7 @@ def show(
     """Print the report, and return the exit code."""
     _, _, run = _find_sides(before, after, folder, example=example)
     if as_json:
-        output.out(run.verdict_data.read_text(encoding="utf-8").rstrip())
+        output.out_json(found)  # not the file, which another command may have replaced
     else:
         output.conclude(run, found, full=full, certainty=why)
     return found.exit_code

@@ -45,6 +45,8 @@ marked texts that half of them exceed where there was one. Without a limit, text
 one copy of GSM8K."""
 MIN_FIELDS_SHARE = 0.01
 """Share of rows with an unfilled field that is a warning; fewer, such as a letter's `[Your Name]`, are a note."""
+MAX_FIELDS_SHOWN = 3
+"""Unfilled fields of one row that are named."""
 REMEDIES = {
     "empty": "The model would learn to answer nothing. --fix FILE removes rows without any answer; fill in empty turns.",
     "unanswered": "Leave these rows out, or end each chat with the assistant's turn.",
@@ -86,7 +88,8 @@ class SingleRows(Check):
                 rows = reader.first_examples(found)
                 evidence = tuple(_show(row, prompt=kind == "unfilled prompts") for row in rows)
                 is_rare = kind.startswith("unfilled") and len(found) < max(3, MIN_FIELDS_SHARE * total)
-                severity, remedy = ("info", "") if is_rare else ("warning", REMEDIES[kind])
+                is_note = is_rare or (kind == "unanswered" and not counts[task]["completions"])
+                severity, remedy = ("info", "") if is_note else ("warning", REMEDIES[kind])
                 null = "ends without a mark at any length" if kind == "cut" else "none"
                 drop = "empty" if kind == "empty" else None
                 observations.append(
@@ -151,8 +154,9 @@ def _faults_of(prompt: str, completion: str | None, answer: str | None) -> Itera
     elif split_thoughts(completion)[0] == "open":
         yield "thinking", ""
     for kind, text in (("unfilled", completion or ""), ("unfilled prompts", prompt)):
-        if field := FIELDS.search(CODE.sub("", text[:READ_CHARACTERS])):
-            yield kind, field[0]
+        fields = dict.fromkeys(FIELDS.findall(CODE.sub("", text[:READ_CHARACTERS])))
+        if fields:
+            yield kind, " and ".join(list(fields)[:MAX_FIELDS_SHOWN])
 
 
 def _has_empty_turn(raw: str) -> bool:
@@ -182,7 +186,7 @@ def _describe(
     """
     text = f"{count:,} of {counts['rows']:,} {WORDS[kind]}"
     if kind == "unanswered" and not counts["completions"]:
-        return None  # prompts alone: rows for rewards, or to replay
+        return f"{count:,} of {counts['rows']:,} rows have no completion: prompts for rewards, or to replay."
     if kind == "missing" and counts["words"] < TYPICAL_WORDS * counts["completions"]:
         return None  # `none` among short answers is one of them
     if kind == "cut":
