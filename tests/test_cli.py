@@ -52,7 +52,7 @@ FLAGS = {
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --model "
     "--objective --only --output",
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
-    "diagnose": "ROLLOUTS --fail-on --full --json",
+    "diagnose": "ROLLOUTS --fail-on --follow --full --json",
     "init": "FOLDER",
     "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
     "mine": flags(
