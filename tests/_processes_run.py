@@ -6,6 +6,7 @@ Under `accelerate launch` it does one of the runs.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -23,10 +24,18 @@ from accelerate.utils import gather_object
 from datasets import Dataset
 from tqdm.std import TqdmDefaultWriteLock
 from trainers_tiny import CHEAP, grpo_config, model, rows, sft_config, tokenizer
-from trl import DPOConfig
+from trl import DPOConfig, SFTTrainer
 
-from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
-from mixwright.records import CellAssessment, Plan, Stage
+from mixwright import (
+    GateCallback,
+    SteeredDPOTrainer,
+    SteeredGRPOTrainer,
+    SteeredSFTTrainer,
+    SteeringConfig,
+)
+from mixwright.corpus import Corpus
+from mixwright.learner.learner import Learner
+from mixwright.records import CellAssessment, Example, Plan, Stage
 
 TqdmDefaultWriteLock.mp_lock = None  # shared with all forks: a killed one would keep it for ever
 CELLS = (
@@ -160,6 +169,30 @@ def other_data(folder: Path) -> None:
     grpo(folder, dataset=dataset).train()
 
 
+def gated(folder: Path) -> None:
+    """Letters are learnt, then sums, until the gate stops all processes; each notes its steps, and how often it answered."""
+    settings = {"per_device_train_batch_size": 16 // world(), "learning_rate": 1e-2, "lr_scheduler_type": "constant"}
+    letters = [Example(f"l{n}", "letters", f"say {letter}=", answer=letter) for n, letter in enumerate("abcdefghijkl")]
+    gate = GateCallback(Corpus.from_examples(letters, {"letters": "exact"}), every=5, max_new_tokens=3)
+    answered, read_scores = [], Learner.sample
+
+    def sample(self: Learner, prompts: Any, **given: Any) -> Any:
+        answered.append(len(prompts))
+        return read_scores(self, prompts, **given)
+
+    Learner.sample = sample  # type: ignore[method-assign]
+    taught = [{"prompt": row.prompt, "completion": row.answer} for row in letters] * 4
+    others = [{"prompt": f"say {n % 10}=", "completion": f"{n % 7}"} for n in range(48)]
+    learner = model()
+    for rows_of, steps, callbacks in ((taught, 150, []), (others, 100, [gate])):
+        args = sft_config(folder, max_steps=steps, **settings)
+        given = {"processing_class": tokenizer(), "callbacks": callbacks}
+        trainer = SFTTrainer(learner, args, train_dataset=Dataset.from_list(rows_of), **given)
+        trainer.train()
+    noted = {"steps": trainer.state.global_step, "answered": answered, "looks": [look["outcome"] for look in gate.looks]}
+    (folder / f"gate-{place_in_world()}.json").write_text(json.dumps(noted | {"before": sum(gate.before)}))
+
+
 def rank(what: Callable[[Path], None], folder: Path, number: int, count: int) -> int:
     """Fork one rank; its output goes to a file. Returns its process id."""
     child = os.fork()
@@ -221,6 +254,7 @@ def main(folder: Path) -> None:
     for what in (dying, dying_in_a_save):
         note(what.__name__, launch(what, folder / what.__name__, 2))
         note(f"{what.__name__} resumed", launch(learning, folder / what.__name__, 2))
+    note("gated", launch(gated, folder / "gated", 2))
     note("diverging", launch(diverging, folder / "diverging", 2))
     note("other_data", launch(other_data, folder / "other_data", 2))
 

@@ -53,7 +53,7 @@ FLAGS = {
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --json "
     "--model --objective --only --output",
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
-    "diagnose": "ROLLOUTS --fail-on --full --json --log-to",
+    "diagnose": "ROLLOUTS --fail-on --follow --full --json --log-to",
     "init": "FOLDER --json",
     "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
     "mine": "RUN.YAML --budget --cluster --engine --export --export-to --folder --gpus-per-worker --json --keep --miner "

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import sqlite3
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -260,6 +262,132 @@ def test_forms_of_trainers_read_the_same(tmp_path: Path) -> None:
         assert len({one.group for one in log.rollouts}) == STEPS * PROMPTS, name
 
 
+def in_swift(own: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    """A line of completions.jsonl: one object of columns, its steps as texts."""
+    table = {"step": [str(step)] * len(own), "prompt": [f"<|im_start|>user\n{row['prompt']}" for row in own]}
+    table |= {"completion": [row["completion"] for row in own], "MathAccuracy": [row["reward"] for row in own]}
+    return table | {"advantages": [0.1] * len(own), "solution": ["5"] * len(own), "entropy": [1.5] * len(own)}
+
+
+def in_tinker(own: list[dict[str, Any]], step: int) -> list[dict[str, Any]]:
+    """Summaries of an iteration, without texts: tokens are counted alone."""
+    return [
+        {"schema_version": 1, "split": "train", "iteration": step, "group_idx": place // SIZE, "traj_idx": place % SIZE}
+        | {"tags": [row["task"]], "sampling_client_step": step, "total_reward": row["reward"], "final_reward": 0.0}
+        | {"trajectory_metrics": {}, "final_ob_len": 9}
+        | {"steps": [{"ac_len": 4, "reward": row["reward"], "metrics": {"correct": row["reward"], "format": 1}, "logs": {}}]}
+        for place, row in enumerate(own)
+    ]
+
+
+def of_step(made: list[dict[str, Any]], step: int) -> list[dict[str, Any]]:
+    return [row for row in made if row["step"] == step]
+
+
+def test_columns_of_ms_swift(tmp_path: Path) -> None:
+    made = list(rows())
+    path = write(tmp_path / "completions.jsonl", [in_swift(of_step(made, step), step) for step in range(1, STEPS + 1)])
+    log = read_rollouts(str(path))
+    assert log.form == "ms-swift"
+    assert comparable(log) == comparable(read_rollouts(str(write(tmp_path / "plain.jsonl", made))))
+    assert {tuple(one.parts) for one in log.rollouts} == {("MathAccuracy",)}
+    assert {one.gold for one in log.rollouts} == {"5"}
+    assert len(log.groups) == STEPS * PROMPTS
+
+
+def test_summaries_of_tinker(tmp_path: Path) -> None:
+    """Rollouts of training alone, whose groups are those of an iteration; completions without texts are not empty ones."""
+    made = list(rows())
+    for step in range(1, STEPS + 1):
+        folder = tmp_path / f"iteration_{step:06d}"
+        folder.mkdir()
+        write(folder / "train_rollout_summaries.jsonl", in_tinker(of_step(made, step), step))
+        write(folder / "eval_gsm8k_rollout_summaries.jsonl", in_tinker(of_step(made, step), step))
+    write(tmp_path / "metrics.jsonl", [{"step": 1, "progress/batch": 1}])
+    log = read_rollouts(str(tmp_path))
+    assert (log.form, len(log.rollouts), len(log.groups)) == ("Tinker", len(made), STEPS * PROMPTS)
+    assert {one.task for one in log.rollouts} == {"sums", "letters"}
+    assert len({one.prompt for one in log.rollouts}) == STEPS * PROMPTS
+    assert {name: severity for name, severity in found(tmp_path).items() if severity != "info"} == {"parts": "warning"}
+
+
+def test_the_newest_run_of_a_trackio_project(tmp_path: Path) -> None:
+    """Tables, with NaN as text as trackio writes it, and traces with a reward."""
+    table = [
+        {"step": step, "prompt": "a", "completion": f"b {sample}", "right": right, "advantage": 0.5}
+        for step in (1, 2)
+        for sample, right in enumerate((1.0, "NaN"))
+    ]
+    with sqlite3.connect(tmp_path / "demo.db") as db:
+        db.execute("CREATE TABLE metrics (id INTEGER PRIMARY KEY, run_id TEXT, run_name TEXT, step INTEGER, metrics TEXT)")
+        db.execute("CREATE TABLE traces (run_id TEXT, step INTEGER, trace_index INTEGER, messages TEXT, metadata TEXT)")
+        tables = [{"completions": {"_type": "trackio.table", "_value": part}} for part in (table[:2], table[2:])]
+        for run, values in (("old", tables[0]), ("new", tables[0]), ("new", {"loss": 0.3}), ("new", tables[1])):
+            row = (run, run, 9, json.dumps(values).encode())
+            db.execute("INSERT INTO metrics (run_id, run_name, step, metrics) VALUES (?, ?, ?, ?)", row)
+        messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "yes"}]
+        rollout = {"reward": 0.5, "reward_std": 0.1, "rewards/right": 1.0, "group_id": 4}
+        for metadata in (rollout, {"session_id": "no rollout"}):
+            row = ("new", 3, 0, json.dumps(messages).encode(), json.dumps(metadata).encode())
+            db.execute("INSERT INTO traces VALUES (?, ?, ?, ?, ?)", row)
+    log = read_rollouts(str(tmp_path / "demo.db"))
+    assert [(one.step, one.completion, one.reward, dict(one.parts)) for one in log.rollouts] == [
+        (1, "b 0", 1.0, {"right": 1.0}),
+        (1, "b 1", None, {}),
+        (2, "b 0", 1.0, {"right": 1.0}),
+        (2, "b 1", None, {}),
+        (3, "yes", 0.5, {"right": 1.0}),
+    ]
+    sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE a (b)").connection.close()
+    with pytest.raises(InputError, match=r"other\.db: expected a project of trackio, got no such table: metrics"):
+        read_rollouts(str(tmp_path / "other.db"))
+
+
+def test_completions_from_the_hub(tmp_path: Path) -> None:
+    """As a data set of `log_completions_hub_repo` is downloaded: tables with chat messages beside a card."""
+    chat = [{"role": "user", "content": "a"}], [{"role": "assistant", "content": "b", "tool_calls": None}]
+    columns = {"step": [5] * 2, "prompt": [chat[0]] * 2, "completion": [chat[1]] * 2, "right": [1.0, None]}
+    pq.write_table(pa.table(columns | {"advantage": [0.5, -0.5]}), tmp_path / "completions_00005.parquet")
+    (tmp_path / "README.md").write_text("---\ntags:\n- trl-logs\n---\n")
+    (tmp_path / ".gitattributes").write_text("*.parquet filter=lfs\n")
+    log = read_rollouts(str(tmp_path))
+    assert [(log.form, one.step, one.completion, one.reward) for one in log.rollouts] == [
+        ("TRL", 5, "b", 1.0),
+        ("TRL", 5, "b", None),
+    ]
+
+
+def test_following_a_run_tells_each_finding_once(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file grows twice by a half, first into half a line; an interrupt ends with the report of everything."""
+    made = [json.dumps(row) + "\n" for row in rows(reward=after(20, 0.0), completion="the same")]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(made[:200]))
+    more = iter(["".join(made[200:300]) + made[300][:20], made[300][20:] + "".join(made[301:])])
+
+    def sleep(seconds: int) -> None:
+        assert seconds == 5
+        with path.open("a") as file:
+            file.write(next(more, "") or interrupt())
+
+    def interrupt() -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    code, out, _ = call("diagnose", str(path), "--follow", "5", "--json")
+    assert code == 0
+    told = []
+    while out.strip():
+        report, end = json.JSONDecoder().raw_decode(out.lstrip())
+        out = out.lstrip()[end:]
+        told.append((report["read"].split()[1], {(seen["check"], seen["task"]) for seen in report["observations"]}))
+    assert [count for count, _ in told] == ["200", "480", "480"]
+    (_, first), (_, second), (_, last) = told
+    assert ("collapse", "sums") in second
+    assert first
+    assert not first & second
+    assert last <= first | second
+
+
 def test_a_table_that_trl_wrote(tmp_path: Path) -> None:
     from trainers_tiny import make
     from trl import GRPOTrainer
@@ -291,13 +419,13 @@ def test_what_is_no_rollout_is_refused_with_its_place(text: str, told: str, tmp_
         read_rollouts(str(tmp_path / "nowhere.jsonl"))
 
 
-@pytest.mark.parametrize(("step", "read"), [(10, 10), (10.0, 10), (None, 7)])
+@pytest.mark.parametrize(("step", "read"), [(10, 10), (10.0, 10), ("10", 10), (None, 7)])
 def test_steps_are_read_from_rows(step: Any, read: int, tmp_path: Path) -> None:
     path = write(tmp_path / "7.jsonl", [{"prompt": "a", "completion": "b", "reward": 1, "step": step}])
     assert read_rollouts(str(path)).rollouts[0].step == read
 
 
-@pytest.mark.parametrize("step", ["ten", "10", 1.5, 1e300, float("nan"), True])
+@pytest.mark.parametrize("step", ["ten", "1e1", 1.5, 1e300, float("nan"), True])
 def test_what_is_no_step_is_refused(step: Any, tmp_path: Path) -> None:
     made = [{"prompt": "a", "completion": "b", "reward": 1, "step": step}]
     with pytest.raises(InputError, match=r"a\.jsonl, line 1: expected a whole number as step"):

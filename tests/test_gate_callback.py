@@ -234,3 +234,12 @@ def test_answers_in_sentences_are_read(tmp_path: Path, caplog: pytest.LogCapture
     named = GateCallback(corpus, every=5, graders={"letters": "exact"})
     named._choose_graders([(f"The opposite of it is {row.answer}.", False) for row in named.items])
     assert named.corpus.tasks["letters"].grader == "exact"
+
+
+@pytest.mark.parametrize("kind", ["FSDP", "DEEPSPEED"])
+def test_parameters_in_parts_are_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `accelerate launch` asks for them: the trainer's own settings say nothing of it."""
+    trainer = trainer_of(tmp_path, None, letters())
+    monkeypatch.setenv(f"ACCELERATE_USE_{kind}", "true")
+    with pytest.raises(InputError, match="mixwright verdict BASE CHECKPOINT"):
+        GateCallback(CORPUS, every=1).on_train_begin(trainer.args, trainer.state, trainer.control)

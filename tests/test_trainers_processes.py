@@ -108,6 +108,16 @@ def test_processes_with_other_data_are_refused(runs: Path) -> None:
     )
 
 
+def test_one_process_measures_for_the_gate_and_all_stop(runs: Path) -> None:
+    """The first process answers the items before training and at the look that shows a loss; the second only hears of it."""
+    assert codes(runs)["gated"] == "0 0"
+    first, second = (json.loads((runs / "gated" / f"gate-{rank}.json").read_text()) for rank in (0, 1))
+    assert first["answered"] == [12] * (1 + len(first["looks"]))
+    assert second == first | {"answered": []}
+    assert first["looks"][-1] == "lost"
+    assert first["steps"] == 5 * len(first["looks"]) < 100
+
+
 @pytest.mark.slow
 def test_under_a_launcher(runs: Path, tmp_path: Path) -> None:
     """`torchrun`, with a port that it finds itself, ends as the forked processes do."""

@@ -231,7 +231,7 @@ def _completions(log: RolloutLog) -> Iterator[Observation]:
         yield Observation("cut", None, "warning", count, len(texts), message, CUT_REMEDY)
     loops = [_repeats_itself(text) for text in texts]
     for name, shown, limit, words, remedy in (
-        ("empty", [not text.strip() for text in texts], EMPTY_WARNING, "are empty", EMPTY_REMEDY),
+        ("empty", [not text.strip() for text in texts if log.form != "Tinker"], EMPTY_WARNING, "are empty", EMPTY_REMEDY),
         ("cut", cut, CUT_WARNING, "reached the token limit", CUT_REMEDY),
         ("loops", loops, LOOP_WARNING, "repeat themselves", LOOP_REMEDY),
     ):

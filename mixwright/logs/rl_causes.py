@@ -80,6 +80,8 @@ def _find_luck(task: str, groups: Groups, best: float) -> Observation | None:
         if not right or not others:
             continue
         stated, times = right.most_common(1)[0]
+        if not stated:  # Tinker writes no texts
+            continue
         elsewhere = (total[stated] - answers[prompt][stated]) / others
         weight = 1 / max(1 - (1 - elsewhere) ** len(group), 1 / len(group))
         sums[prompt] += [0, 0, weight * elsewhere, weight]

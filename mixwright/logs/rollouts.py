@@ -1,10 +1,13 @@
 """Reader of rollouts that an RL run wrote: completions with their rewards, step by step, whichever trainer wrote them.
 
-Source: columns of TRL's `log_completions` tables (Parquet), of verl's `rollout_data_dir` (JSONL, a file per step), of
-    results of verifiers, prime-rl and NeMo Gym (JSONL), and plain JSONL with `completion` and `reward`.
-Unit: a reward in its own unit; TRL writes no total, so that it is the sum of its reward functions there, each by weight 1.
+Source: columns of TRL's `log_completions` tables (Parquet, or a trackio project), of verl's `rollout_data_dir` (JSONL, a
+    file per step), of results of verifiers, prime-rl and NeMo Gym (JSONL), and plain JSONL with `completion` and `reward`;
+    ms-swift 4.6.0, rlhf_trainers/grpo_trainer.py (`completions.jsonl`: an object of columns per log); tinker-cookbook 0.6.1,
+    rl/rollout_logging.py (`train_rollout_summaries.jsonl`).
+Unit: a reward in its own unit; TRL and ms-swift write no total, so that it is the sum of their reward functions, each by
+    weight 1.
 Cost: reads each file once; all completions are in memory.
-Blind spot: what a trainer does not write: TRL's weights, token counts.
+Blind spot: what a trainer does not write: weights of rewards, token counts, Tinker's texts.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from typing import Any
 from mixwright.corpus.reading import RowLocation, suffix_of
 from mixwright.errors import InputError
 from mixwright.logs.files import find_top_keys, list_files, read_head, read_log_rows
-from mixwright.logs.values import join_messages, read_object
+from mixwright.logs.trackio import SQLITE_MAGIC, read_project
+from mixwright.logs.values import join_messages, read_object, read_part
 from mixwright.run.folder import check_regular, read_json_lines
 
 FILE_NAME = re.compile(r"\.(?:jsonl|ndjson|json|parquet)(?:\.gz|\.zst)?$", re.IGNORECASE)
@@ -38,21 +42,23 @@ MAX_REWARD = 1e150
 """Largest reward, above and below 0, whose square is a number."""
 PROMPTS, COMPLETIONS = ("prompt", "input", "question"), ("completion", "output", "response")
 REWARDS, GOLDS, TASKS = ("reward", "score"), ("answer", "gts", "ground_truth", "solution"), ("task", "data_source", "env")
-STEPS, IDS, CUTS = ("step", "global_step", "global_steps"), ("example_id", "prompt_id", "group_id"), ("is_truncated", "cut")
+STEPS = ("step", "global_step", "global_steps", "gen_step")
+IDS, CUTS = ("example_id", "prompt_id", "group_id"), ("is_truncated", "cut")
 PARTS = ("metrics", "rewards", "reward_components")
 """Columns that hold the parts of a reward by name."""
 UNPACKED = frozenset({*PARTS, *PROMPTS, *COMPLETIONS})
 """Columns that some write as texts of JSON."""
-NO_PARTS = frozenset(
-    {*PROMPTS, *COMPLETIONS, *REWARDS, *GOLDS, *TASKS, *STEPS, *IDS, *CUTS, *PARTS, "advantage", "id", "index"}
-)
-NO_PARTS |= frozenset({"level", "seed", "sample", "tokens", "completion_tokens", "total_ms", "generation_ms", "scoring_ms"})
+NO_PARTS = frozenset({*PROMPTS, *COMPLETIONS, *REWARDS, *GOLDS, *TASKS, *STEPS, *IDS, *CUTS, *PARTS})
+NO_PARTS |= frozenset({"advantage", "advantages", "entropy", "id", "index", "level", "seed", "sample", "tokens"})
+NO_PARTS |= frozenset({"completion_tokens", "total_ms", "generation_ms", "scoring_ms"})
 NO_PART_NAME = re.compile(r"^(?:num|is|n)_|_(?:id|ids|tokens|ms|seconds|at|index|turns)$|^(?:turns|turn|epoch|uid|uuid)$")
 """Columns that are no part of a reward, whatever their values: ids, counts of tokens, marks of how an episode ended."""
 
 
 NEMO_KEYS = {"responses_create_params", "response", "reward"}
 """Columns of a rollout as NeMo Gym writes it."""
+TINKER_KEYS, TINKER_FILE = {"iteration", "group_idx", "tags", "total_reward", "steps"}, "train_rollout_summaries.jsonl"
+"""Columns of a rollout as Tinker's cookbook writes it; name of the files of those that it trained on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +95,7 @@ class RolloutLog:
     """Rollouts of one run, in the order of their steps."""
 
     form: str
-    """TRL, verl, verifiers, NeMo Gym, or plain."""
+    """TRL, ms-swift, verl, verifiers, NeMo Gym, Tinker, or plain."""
     rollouts: tuple[Rollout, ...]
     kl: Mapping[int, float] = field(default_factory=dict)
     """Step -> divergence from the start, nats per token, as steering or the trainer's own state has it."""
@@ -134,7 +140,7 @@ def read_rollouts(source: str) -> RolloutLog:
     """
     path = Path(source)
     check_regular(path)
-    files = _find_files(path) if path.is_dir() else [path]
+    files = find_files(path)
     if not source or not files or not path.exists():
         raise InputError("a file or folder of rollouts (JSONL, Parquet)", "none", "Correct the path.", file=source or None)
     forms: dict[str, None] = {}
@@ -143,13 +149,13 @@ def read_rollouts(source: str) -> RolloutLog:
         parts = file.relative_to(path).parts if path.is_dir() else (file.name,)
         named = next(filter(None, map(STEP_IN_NAME.match, reversed(parts))), NUMBER_AT_END.search(file.name))
         step = int(named[1]) if named else 0
-        rows = list(read_log_rows(file))
+        rows = list(read_project(file) if read_head(file).startswith(SQLITE_MAGIC) else read_log_rows(file))
         if not rows:
             raise InputError("at least one row", "none", "Download it again, or move it away.", file=file)
         for value, location in rows:
-            row = read_object(value, "a row with a completion and its reward", location)
-            forms[_form_of(row, location)] = None
-            found.append(_read_row(row, step, location))
+            for row in _split_columns(read_object(value, "a row with a completion and its reward", location)):
+                forms[_form_of(row, location)] = None
+                found.append(_read_row(row, step, location))
     return RolloutLog(", ".join(forms), tuple(sorted(found, key=lambda one: one.step)), _read_divergence(path))
 
 
@@ -181,9 +187,13 @@ def _divergences(lines: Iterable[Any], name: str) -> dict[int, float]:
     }
 
 
-def _find_files(folder: Path) -> list[Path]:
-    """Files of rollouts in a folder; a .json file is one where its first object has a reward and a completion."""
-    files = list_files(folder, lambda name: bool(FILE_NAME.search(name)))
+def find_files(path: Path) -> list[Path]:
+    """Files of rollouts in a folder, a .json file if its first object has a reward and a completion; or the file itself."""
+    if not path.is_dir():
+        return [path]
+    files = list_files(path, lambda name: bool(FILE_NAME.search(name)))
+    if own := [file for file in files if file.name == TINKER_FILE]:  # beside metrics, and rollouts of evaluations
+        return own
     files = [path for path in files if path.parent.name != STEERING_LINES.parent.name]
     return [path for path in files if suffix_of(path) not in (".json", ".json.gz") or _has_rollouts(path)]
 
@@ -193,16 +203,28 @@ def _has_rollouts(path: Path) -> bool:
     return bool(keys & {*REWARDS} and keys & {*COMPLETIONS})
 
 
+def _split_columns(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rollouts of a row: one, or as many as ms-swift put into its columns."""
+    if not isinstance(row.get("advantages"), list):
+        return [row]
+    size = len(row["advantages"])
+    columns = {name: values for name, values in row.items() if isinstance(values, list) and len(values) == size}
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
 def _form_of(row: Mapping[str, Any], location: RowLocation) -> str:
     if row.keys() >= NEMO_KEYS:
         return "NeMo Gym"
+    if row.keys() >= TINKER_KEYS:
+        return "Tinker"
     if {"input", "output", "score"} <= row.keys():
         return "verl"
-    if {"prompt", "completion", "advantage"} <= row.keys() and "reward" not in row:
-        return "TRL"
+    for name, form in (("advantage", "TRL"), ("advantages", "ms-swift")):
+        if {"prompt", "completion", name} <= row.keys() and "reward" not in row:
+            return form
     if not any(name in row for name in COMPLETIONS) or not any(name in row for name in REWARDS):
         got = f"keys {', '.join(map(repr, list(row)[:8]))}"[:160]
-        remedy = "Name rollouts of TRL (log_completions), verl, verifiers, NeMo Gym, or JSONL with both."
+        remedy = "Name rollouts of TRL (log_completions), ms-swift, verl, verifiers, NeMo Gym, Tinker, or JSONL with both."
         raise location.error("a completion and a reward in every row", got, remedy)
     return "verifiers" if "example_id" in row or "metrics" in row else "plain"
 
@@ -210,6 +232,8 @@ def _form_of(row: Mapping[str, Any], location: RowLocation) -> str:
 def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Rollout:
     if row.keys() >= NEMO_KEYS:
         row = _flatten_nemo(row)
+    if row.keys() >= TINKER_KEYS:
+        row = _flatten_tinker(row)
     texts = {*PROMPTS, *COMPLETIONS}
     row = {name: _unpack(value, name in texts) if name in UNPACKED else value for name, value in row.items()}
     step = _read_step(_first(row, STEPS), step, location)
@@ -241,9 +265,10 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Rollo
 
 
 def _read_step(value: Any, named: int, location: RowLocation) -> int:
-    """A whole number; the one in the name of the file where there is none."""
+    """A whole number, which ms-swift writes as text; the one in the name of the file where there is none."""
     if value is None:
         return named
+    value = int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,15}", value) else value
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_STEP
     if not is_number or value != int(value):  # NaN is below nothing
         raise location.error("a whole number as step", f"{value!r}"[:60], "Correct it, or leave the column out.")
@@ -271,6 +296,17 @@ def _flatten_nemo(row: Mapping[str, Any]) -> dict[str, Any]:
     kept = {name: value for name, value in row.items() if name not in NEMO_KEYS and not name.startswith("_ng_")}
     group = row.get("_ng_task_index")
     return {**kept, "prompt": prompt, "completion": completion, "reward": row["reward"], "example_id": group}
+
+
+def _flatten_tinker(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A rollout of Tinker, whose group is known in its iteration alone; texts are those that its environment logged."""
+    steps, tags = (value if isinstance(value, list) else [] for value in (row["steps"], row["tags"]))
+    metrics = dict(read_part(row, "trajectory_metrics"))
+    for step in steps:
+        metrics |= read_part(step, "metrics")
+    texts = [str(text) for step in steps if (text := read_part(step, "logs").get("assistant_content"))]
+    own = {"completion": "\n".join(texts), "reward": row["total_reward"], "metrics": metrics, "step": row["iteration"]}
+    return own | {"task": "/".join(map(str, tags)), "example_id": f"{row['iteration']}/{row['group_idx']}"}
 
 
 def _texts_of(messages: Any) -> list[str]:

@@ -6,6 +6,7 @@ callbacks. What is compared at each look are the same items before training and 
 Source: `mixwright.estimates.repeated_looks` for the test.
 Unit: a look at all items.
 Cost: one greedy answer per item and look, said before the first step; the items are answered once before training, too.
+    Of several processes the first answers, and the others wait: `ddp_timeout` (half an hour) must be longer than a look.
 Blind spot: items that are not among those looked at; losses smaller than the margin.
 """
 
@@ -21,7 +22,7 @@ from typing import Any, Literal
 
 import numpy as np
 from accelerate import PartialState
-from accelerate.utils import broadcast_object_list
+from accelerate.utils import broadcast_object_list, parse_flag_from_env
 from transformers import Trainer, TrainerCallback
 
 from mixwright.behaviours import BEHAVIOURS, LEAST_CHANGE, read_behaviours
@@ -42,6 +43,9 @@ from mixwright.run.trackers import alert
 
 FILE_NAME = "gate.json"
 
+SPREAD = tuple(f"ACCELERATE_USE_{name}" for name in ("FSDP", "DEEPSPEED", "MEGATRON_LM"))
+"""Variables that accelerate sets where parameters are spread over processes, so that none can answer alone. A trainer's own
+settings do not say it under `accelerate launch`, and a second `AcceleratorState()` would forget it."""
 LookOutcome = Literal["passed", "lost", "cannot tell"]
 _log = logging.getLogger("mixwright")
 
@@ -127,11 +131,11 @@ class GateCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Answer all items, or read what they were before a resumed run; say what a look costs."""
-        if getattr(args, "deepspeed", None) or getattr(args, "fsdp", None):
+        if any(map(parse_flag_from_env, SPREAD)):
             raise InputError(
-                "unsharded parameters in each process, for GateCallback",
-                "FSDP or DeepSpeed",
-                "Run `mixwright verdict` after training instead.",
+                "whole parameters in each process, for GateCallback",
+                "FSDP, DeepSpeed or Megatron",
+                "Save checkpoints (save_strategy), and compare them: mixwright verdict BASE CHECKPOINT.",
             )
         steps = state.max_steps if state.max_steps > 0 else args.max_steps
         file = Path(args.output_dir) / FILE_NAME

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from mixwright.errors import InputError
 from mixwright.logs.diagnosis import diagnose as diagnose_log
 from mixwright.logs.diagnosis import summarise
-from mixwright.logs.rollouts import read_rollouts
+from mixwright.logs.rollouts import find_files, read_rollouts
 from mixwright.records import Observation
 from mixwright.run.trackers import check_tracker, log_report
 from mixwright.verbs import output
@@ -16,6 +23,11 @@ from mixwright.verbs.report import show_findings
 
 COLUMNS = ("severity", "check", "task", "count", "total", "message", "remedy")
 """Columns of the table for a tracker: fields of a finding."""
+
+GROWTH = 1.1
+"""Size of the files, as a ratio to that of the last reading, from which on they are read again: all readings together then
+cost as much as ten of the whole run, whatever its length."""
+FOLLOW_HELP = "Look for more rollouts every so many seconds and print new findings; Ctrl-C ends with the whole report."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +49,8 @@ def diagnose(rollouts: str | Path, *, log_to: LogTo = None) -> Diagnosis:
         error groups sum 30 of 30
 
     Args:
-        rollouts: Rollouts of an RL run: a file or folder of TRL, verl, verifiers or NeMo Gym, or JSONL.
+        rollouts: Rollouts of an RL run: a file or folder of TRL, ms-swift, verl, verifiers, NeMo Gym or Tinker, or JSONL; a
+            database of trackio.
         log_to: Also log the findings as a table to this tracker, and errors as an alert.
 
     Raises:
@@ -55,10 +68,54 @@ def diagnose(rollouts: str | Path, *, log_to: LogTo = None) -> Diagnosis:
     return found
 
 
-def show(found: Diagnosis, *, rollouts: str, fail_on: FailOn = "never", full: Full = False, as_json: Json = False) -> int:
+def show(
+    found: Diagnosis,
+    *,
+    rollouts: str,
+    follow: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help=FOLLOW_HELP)] = None,
+    fail_on: FailOn = "never",
+    full: Full = False,
+    as_json: Json = False,
+) -> int:
     """Print the findings, and return the exit code."""
-    if as_json:
-        output.out_json({"read": found.read, "observations": found.observations})
-    else:
-        show_findings(rollouts, found.read, found.observations, full=full)
+
+    def print_findings(found: Diagnosis) -> None:
+        if as_json:
+            output.out_json({"read": found.read, "observations": found.observations})
+        else:
+            show_findings(rollouts, found.read, found.observations, full=full)
+
+    if follow is not None:
+        found = _follow(rollouts, found, follow, print_findings)
+    print_findings(found)
     return output.exit_code_of(found.observations, fail_on)
+
+
+def _follow(rollouts: str, found: Diagnosis, seconds: int, print_findings: Callable[[Diagnosis], None]) -> Diagnosis:
+    """Print the findings, and new ones as the files grow, until an interrupt; return the last diagnosis."""
+    told, size = set[tuple[str, str | None, str]](), 0
+    with suppress(KeyboardInterrupt):
+        while True:
+            new = [one for one in found.observations if (one.check, one.task, one.severity) not in told]
+            told |= {(one.check, one.task, one.severity) for one in new}
+            if new or not size:
+                print_findings(Diagnosis(new, found.read))
+            else:
+                output.say(found.read)
+            size = _size_of(rollouts)
+            while _size_of(rollouts) < GROWTH * size:
+                time.sleep(seconds)
+            found = _read_again(rollouts, found)
+    return _read_again(rollouts, found)
+
+
+def _size_of(rollouts: str) -> int:
+    return sum(file.stat().st_size for file in find_files(Path(rollouts)))
+
+
+def _read_again(rollouts: str, found: Diagnosis) -> Diagnosis:
+    """Return the diagnosis of all that is there now; the former one while a file is incomplete."""
+    try:
+        return diagnose(rollouts)
+    except InputError:
+        return found
