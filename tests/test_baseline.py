@@ -43,10 +43,10 @@ def test_a_baseline_that_moved_is_refused_before_it_judges(call: Call) -> None:
     assert call("verdict", renamed, log("again.jsonl", lost=601), *FILE)[0] == 0, "a name decides nothing"
     log(renamed, lost=5)
     code, _, err = call("verdict", renamed, "again.jsonl", *FILE)
-    assert (code, "expected new.jsonl as BEFORE" in err) == (1, True)
+    assert (code, "as new.jsonl was accepted on" in err) == (1, True)
     assert not Path("runs/comparison/verdict.json").exists()
     code, _, err = call("verdict", "again.jsonl", "again.jsonl", *FILE, "--margin", "20")
-    assert (code, "--margin: not given, as accepted, got 20.0" in err) == (1, True)
+    assert (code, "expected --margin: not given, as" in err) == (1, True)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"model": 1}', "{}"])
@@ -90,7 +90,7 @@ def test_items_graders_templates_and_parameters_of_checkpoints_are_compared(call
     assert code == 0, err
     assert call("verdict", "second", "first", *options)[0] == 4
     code, _, err = call("verdict", "first", "second", *options)
-    assert (code, "expected second as BEFORE" in err) == (1, True)
+    assert (code, "expected BEFORE: " in err) == (1, True)
     Path("own.py").write_text("def grade(text, answer, **row):\n    return 1.0\n")
     code, _, err = call("verdict", "second", "first", *options)
     assert (code, "grader own:grade: " in err) == (1, True)
@@ -103,4 +103,4 @@ def test_items_graders_templates_and_parameters_of_checkpoints_are_compared(call
     changed.chat_template = "{% for message in messages %}{{ message['content'] }}!{% endfor %}"
     changed.save_pretrained("second")
     code, _, err = call("verdict", "second", "first", *options)
-    assert (code, "expected second as BEFORE" in err) == (1, True)
+    assert (code, "expected BEFORE: " in err) == (1, True)

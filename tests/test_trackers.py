@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
+import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 from importlib.machinery import ModuleSpec
@@ -55,10 +56,10 @@ def test_a_verdict_sends_the_page_and_the_answers_lost_ones_first(tracker: str, 
     (shown,) = told["log"]
     assert shown["gate/change"] == verdict["gate"]["mean"]["value"]
     assert shown["page"]["data"] == Path("runs/example/verdict.html").read_text()
-    grades = [row[-1] for row in shown["table"]["data"]]
-    assert len(grades) == verdict["total"]["items"]
-    assert (grades.count("lost"), grades.count("gained")) == (verdict["total"]["lost"], verdict["total"]["gained"])
-    assert set(grades[: verdict["total"]["lost"]]) == {"lost"}
+    changes = [row[-1] - row[-2] for row in shown["table"]["data"]]
+    assert len(changes) == verdict["total"]["items"]
+    assert (changes.count(-1), changes.count(1)) == (verdict["total"]["lost"], verdict["total"]["gained"])
+    assert changes == sorted(changes), "lost ones first"
     assert told["alert"] == [verdict["headline"]]
 
 
@@ -87,25 +88,24 @@ def test_a_missing_package_is_named_before_anything_is_judged(
     assert not Path("runs").exists()
 
 
-def test_trackio_itself_keeps_them(call: Call) -> None:
-    pytest.importorskip("trackio")
-    utils = importlib.import_module("trackio.utils")
-    code, out, _ = call("verdict", "--example", "--log-to", "trackio", "--json")
-    assert (code, json.loads(out)["outcome"]) == (3, "damaged")
-    with sqlite3.connect(utils.TRACKIO_DIR / "mixwright.db") as database:
-        ((shown,),) = database.execute("select metrics from metrics").fetchall()
-        assert [row["grade"] for row in json.loads(shown)["table"]["_value"]].count("lost") == json.loads(out)["total"][
-            "lost"
-        ]
-        assert database.execute("select text from alerts").fetchall() == [(json.loads(out)["headline"],)]
-
-
-def test_wandb_itself_keeps_them_offline(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("wandb")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    code, out, _ = call("verdict", "--example", "--log-to", "wandb", "--json")
-    assert (code, json.loads(out)["outcome"]) == (3, "damaged")
-    (table,) = Path("wandb").glob("offline-run-*/files/media/table/*.json")
-    assert [row[-1] for row in json.loads(table.read_text())["data"]].count("lost") == json.loads(out)["total"]["lost"]
-    (page,) = Path("wandb").glob("offline-run-*/files/media/html/*.html")
+@pytest.mark.parametrize("name", ["trackio", "wandb"])
+def test_the_packages_themselves_keep_them_offline(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pytest.importorskip(name)
+    environment = os.environ | {"TRACKIO_DIR": str(Path("kept").resolve()), "WANDB_MODE": "offline"}
+    command = [sys.executable, "-m", "mixwright", "verdict", "--example", "--log-to", name, "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    verdict = json.loads(done.stdout)
+    assert (done.returncode, verdict["outcome"]) == (3, "damaged")
+    if name == "trackio":
+        with sqlite3.connect("kept/mixwright.db") as database:
+            ((shown,),) = database.execute("select metrics from metrics").fetchall()
+            assert database.execute("select text from alerts").fetchall() == [(verdict["headline"],)]
+        scores = [(row["score_before"], row["score_after"]) for row in json.loads(shown)["table"]["_value"]]
+        (page,) = Path("kept/media").glob("**/*.html")
+    else:
+        (table,) = Path("wandb").glob("offline-run-*/files/media/table/*.json")
+        scores = [row[-2:] for row in json.loads(table.read_text())["data"]]
+        (page,) = Path("wandb").glob("offline-run-*/files/media/html/*.html")
+    assert sum(after < before for before, after in scores) == verdict["total"]["lost"]
     assert page.read_text() == Path("runs/example/verdict.html").read_text()

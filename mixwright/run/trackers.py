@@ -14,8 +14,8 @@ from typing import Any
 
 from mixwright.errors import InputError, one_line
 
-MAX_ROWS = 10_000
-"""Rows of a table; both trackers hold it in memory, and W&B refuses more."""
+MAX_ROWS, MAX_CHARACTERS = 10_000, 4000
+"""Rows of a table and characters of a cell; both trackers hold the table in memory, and W&B shows no more rows."""
 
 
 def check_tracker(name: str | None) -> None:
@@ -38,7 +38,7 @@ def log_report(
     title: str,
     figures: Mapping[str, Any],
     columns: Sequence[str],
-    rows: Sequence[Sequence[Any]],
+    records: Sequence[Any],
     *,
     page: Path | None = None,
     alarm: str = "",
@@ -52,25 +52,30 @@ def log_report(
         name: trackio or wandb.
         title: name of the run.
         figures: by name.
-        columns: of the table.
-        rows: of the table; the first `MAX_ROWS` are logged.
+        columns: of the table: fields of the records.
+        records: rows of the table; the first `MAX_ROWS` are logged.
         page: HTML file.
         alarm: text of an alert; empty for none.
         say: told how many rows were left out, and an error.
     """
-    if len(rows) > MAX_ROWS:
-        say(f"{name}: the table has the first {MAX_ROWS:,} of {len(rows):,} rows")
+    if len(records) > MAX_ROWS:
+        say(f"{name}: the table has the first {MAX_ROWS:,} of {len(records):,} rows")
+    rows = [[_clean(getattr(record, column)) for column in columns] for record in records[:MAX_ROWS]]
     try:
         with contextlib.redirect_stdout(sys.stderr):  # trackio prints there, and stdout is for our results
             tracker: Any = importlib.import_module(name)
             tracker.init(
                 project=os.environ.get(f"{name.upper()}_PROJECT", "mixwright"), name=re.sub(r"[^\w.-]+", "-", title)
             )
-            table = tracker.Table(columns=list(columns), data=[list(row) for row in rows[:MAX_ROWS]])
-            pages = {} if page is None else {"page": tracker.Html(page, inject=False)}
-            tracker.log({**figures, "table": table, **pages})
+            shown = {**figures, "table": tracker.Table(columns=list(columns), data=rows)}
+            tracker.log(shown if page is None else {**shown, "page": tracker.Html(page, inject=False)})
             if alarm:
                 alert([name], alarm)
             tracker.finish()
     except Exception as error:  # whatever a package of others may raise: no network, no login, a full disk
         say(f"warning: {name} took nothing, or not all: {type(error).__name__}: {one_line(error)}")
+
+
+def _clean(value: Any) -> Any:
+    """Return a text cut, and without halves of characters, which no tracker can write; other values as they are."""
+    return value[:MAX_CHARACTERS].encode(errors="backslashreplace").decode() if isinstance(value, str) else value

@@ -60,11 +60,10 @@ def diagnose(rollouts: str | Path, *, log_to: LogTo = None) -> Diagnosis:
     log = read_rollouts(str(rollouts))
     found = Diagnosis(diagnose_log(log), summarise(log))
     if log_to is not None:
-        rows = [[getattr(seen, column) for column in COLUMNS] for seen in found.observations]
         errors = [seen.message for seen in found.observations if seen.severity == "error"]
-        figures = {"diagnose/findings": len(rows), "diagnose/errors": len(errors)}
+        figures = {"diagnose/findings": len(found.observations), "diagnose/errors": len(errors)}
         title = f"diagnose {Path(rollouts).name}"
-        log_report(log_to, title, figures, COLUMNS, rows, alarm="; ".join(errors), say=output.say)
+        log_report(log_to, title, figures, COLUMNS, found.observations, alarm="; ".join(errors), say=output.say)
     return found
 
 

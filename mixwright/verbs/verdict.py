@@ -7,16 +7,15 @@ import gc
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mixwright.config import ADAPTER_FILES
 from mixwright.errors import InputError
-from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.looks import Look
 from mixwright.logs.reading import find_reader
-from mixwright.records import AnswerPair, Verdict
+from mixwright.records import Verdict
 from mixwright.run.folder import RunFolder, write_text
 from mixwright.run.trackers import check_tracker, log_report
 from mixwright.verbs import baseline, output
@@ -30,8 +29,6 @@ from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
 from mixwright.verbs.options import MEASURING, Json, LogTo, Measuring, is_server
 from mixwright.verbs.serving import logs_of_sides
 from mixwright.verdict.exported import to_junit, to_markdown
-from mixwright.verdict.page.answers import is_gained, is_lost
-from mixwright.verdict.page.text import to_visible
 from mixwright.verdict.read_parts import read_pairs
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
@@ -39,9 +36,8 @@ from mixwright.verdict.rules.gate_run import check_names
 from mixwright.verdict.stage import write_verdict
 
 COMPARISON = Path("runs/comparison")
-COLUMNS = ("task", "item", "right answer", "before", "after", "grade")
-GRADES = ("lost", "gained", "wrong", "right", "not graded")
-"""Columns of the table for a tracker, and its grades in the order of its rows."""
+COLUMNS = ("task", "prompt", "gold", "before", "after", "graded", "score_before", "score_after")
+"""Columns of the table for a tracker: fields of a pair of answers."""
 
 
 def verdict(
@@ -125,25 +121,11 @@ def show(
 
 def _log(found: Verdict, run: RunFolder, tracker: str) -> None:
     """Log the gate's figures, the page and the answers to a tracker, lost ones first."""
-    pairs = sorted(read_pairs(Evidence(run)), key=lambda pair: GRADES.index(_name_grade(pair)))
-    rows = [
-        [pair.task, *(to_visible(text) for text in (pair.prompt, pair.gold, pair.before, pair.after)), _name_grade(pair)]
-        for pair in pairs
-    ]
-    figures: dict[str, Any] = {"gate/outcome": found.outcome}
-    if found.gate is not None and found.gate.mean is not None:
-        figures |= {"gate/change": found.gate.mean.value, "gate/lower": found.gate.mean.low}
+    pairs = sorted(read_pairs(Evidence(run)), key=lambda pair: pair.score_after - pair.score_before)
+    mean = found.gate.mean if found.gate is not None else None
+    figures = {"gate/outcome": found.outcome} | ({"gate/change": mean.value, "gate/lower": mean.low} if mean else {})
     alarm = found.headline if found.outcome == "damaged" else ""
-    title = f"verdict {found.after}"
-    log_report(tracker, title, figures, COLUMNS, rows, page=run.page, alarm=alarm, say=output.say)
-
-
-def _name_grade(pair: AnswerPair) -> str:
-    """Return what became of an answer, one of `GRADES`."""
-    if not pair.graded:
-        return "not graded"
-    changed = "lost" if is_lost(pair) else "gained" if is_gained(pair) else ""
-    return changed or ("right" if pair.score_after >= RIGHT_FROM_SCORE else "wrong")
+    log_report(tracker, f"verdict {found.after}", figures, COLUMNS, pairs, page=run.page, alarm=alarm, say=output.say)
 
 
 def _find_sides(
