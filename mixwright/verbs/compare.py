@@ -75,11 +75,10 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         raise InputError("rows with answers or targets, to judge a loss with --protect", "preference pairs", remedy)
     all_rows, cells = rows.all_rows or rows.corpus, rows.corpus.measured().cells()
     left_out = [task for task in all_rows.tasks if task not in rows.corpus.tasks]
-    has_looks = judges_in_looks(measuring, gating, rows, left_out)
-    if has_looks:
-        measuring, items = replace(measuring, samples=0), max(plan_sizes(cells, gating).values())
-    else:
-        items = gating.choose_items_per_cell(all_rows.measured().cells(), measuring.items)
+    items = gating.choose_items_per_cell(all_rows.measured().cells(), measuring.items)
+    if gating.until_decided:
+        measuring = check_looks(measuring, gating, rows, left_out)
+        items = max(plan_sizes(cells, gating).values())
     measure = MeasureConfig(items=items, decoding=measuring.decoding)
     measure = replace(measure, probes=(*measure.probes, GOLD_PROBE) if rows.probe is None else (rows.probe,))
     outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
@@ -93,7 +92,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     if earlier is not None:
         earlier.check_same_measuring(ready)
     largest, look = max(cell.count for cell in ready.corpus.measured().cells()), None
-    if has_looks:
+    if gating.until_decided:
         ready, results, look = measure_in_looks(ready, folder, gating, measuring.budget)
     else:
         if measuring.budget is not None:
@@ -166,11 +165,11 @@ def write_comparison(
         direct.write_measured(folder, ready, settings, results, notes)
 
 
-def judges_in_looks(measuring: Measuring, gating: Gating, rows: Graded, left_out: Sequence[str]) -> bool:
-    """Tell whether the items are asked in looks: by default, wherever looks can be had.
+def check_looks(measuring: Measuring, gating: Gating, rows: Graded, left_out: Sequence[str]) -> Measuring:
+    """The options as looks need them: greedy answers alone, and no number of items.
 
     Raises:
-        InputError: looks are asked for, and another option or the rows keep them from being made.
+        InputError: an option says something else, or the answers cannot be graded.
     """
     is_given = {
         "--items": measuring.items is not None,
@@ -178,18 +177,14 @@ def judges_in_looks(measuring: Measuring, gating: Gating, rows: Graded, left_out
         "--sampled": measuring.decoding == "sampled",
         "--beside": gating.beside is not None,
     }
-    given_options = [name for name, given_here in is_given.items() if given_here]
-    is_ungraded = rows.probe is not None or bool(set(left_out) & set(gating.protect))
-    if not (gating.until_decided or gating.max_items):
-        return gating.until_decided is None and not (given_options or is_ungraded or measuring.budget)
-    if given_options:
+    if given_options := [name for name, given_here in is_given.items() if given_here]:
         remedy = "Interim analyses choose the items, measure both checkpoints, and judge only greedy answers."
-        raise InputError("--until-decided or --max-items without it", ", ".join(given_options), remedy)
-    if is_ungraded:
+        raise InputError("--until-decided without it", ", ".join(given_options), remedy)
+    if rows.probe is not None or set(left_out) & set(gating.protect):
         remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
         got = f"none of {join_some(left_out)}" if left_out else "none"
         raise InputError("answers that can be graded, with --until-decided", got, remedy)
-    return True
+    return replace(measuring, samples=0)
 
 
 def plan_sizes(cells: Sequence[Cell], gating: Gating) -> dict[TaskLevel, int]:

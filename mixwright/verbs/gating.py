@@ -38,11 +38,10 @@ class Gating:
     (--margin) is ruled out in both directions."""
     cannot_tell: Annotated[Literal["fail", "warn"], typer.Option()] = "fail"
     """Exit code if there are too few items to tell: fail exits with 4, warn with 0."""
-    until_decided: Annotated[bool | None, typer.Option("--until-decided/--all-items")] = None
-    """Ask 50 items or more at a time and stop once they decide, or ask all items at once. Default: until decided, unless
-    --items, --samples, --sampled, --beside or --budget is given."""
+    until_decided: Annotated[bool, typer.Option("--until-decided")] = False
+    """Ask 50 items or more at a time, and stop once they decide. General requests are always asked so."""
     max_items: Annotated[int | None, typer.Option(min=4)] = None
-    """Most items over all tasks; for general requests at least 400, default 1,600. Default: as many as the margin needs."""
+    """Most items over all tasks, with --until-decided; for general requests at least 400, default 1,600."""
     beside: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
     """Earlier comparison of BEFORE on the same rows: its results for BEFORE are reused, and its AFTER is shown next to the
     new one."""

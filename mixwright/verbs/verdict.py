@@ -142,8 +142,8 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
 
 def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gating: Gating) -> Verdict:
     """Compare two servers, logs or checkpoints, and judge what came of it."""
-    if gating.max_items is not None and gating.until_decided is False:
-        raise InputError("--max-items or --all-items", "both", "Leave one out, or use --items (per task and level).")
+    if gating.max_items is not None and not gating.until_decided and not gating.asks_general:
+        raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
     alone = Measuring(greedy=measuring.greedy)
     check_folder(run)
     if any(map(is_server, (before, after))):
