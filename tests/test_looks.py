@@ -23,7 +23,7 @@ from mixwright.answers.score import scores_of_items
 from mixwright.errors import InputError
 from mixwright.estimates.crossed import estimate_of
 from mixwright.estimates.intervals import t_quantile
-from mixwright.estimates.looks import PLANNED_LOOKS, Look, obrien_fleming
+from mixwright.estimates.looks import CELL_SHAPE, MAX_LOOKS, Look, boundaries, count_looks
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
@@ -31,7 +31,8 @@ from mixwright.measure.kept_answers import _read_rows as kept_rows
 from mixwright.measure.kept_folder import find_store
 from mixwright.records import Cell, RunManifest, plain, to_data
 from mixwright.run.folder import RunFolder, read_json, write_json
-from mixwright.verbs.compare import plan_looks
+from mixwright.verbs.compare import plan_sizes
+from mixwright.verbs.gating import Gating
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import check_protected, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
@@ -46,28 +47,48 @@ PUBLISHED = {
 """O'Brien and Fleming's values at a two-sided error of .05, as tables of group sequential tests print them."""
 
 
+PLANNED = 4
+
+
 def at(number: int, most: int) -> Look:
-    return Look(number, most * number // PLANNED_LOOKS, most)
+    return Look(number, most * number // PLANNED, most, PLANNED)
 
 
 @pytest.mark.parametrize("looks", PUBLISHED)
-def test_boundaries_are_those_of_the_published_table(looks: int) -> None:
-    assert obrien_fleming(looks) == pytest.approx(PUBLISHED[looks], abs=6e-4)
-    assert obrien_fleming(1) == pytest.approx((1.959964,), abs=1e-5)
+def test_boundaries_of_shape_0_are_those_of_the_published_table(looks: int) -> None:
+    assert boundaries(looks, shape=0) == pytest.approx(PUBLISHED[looks], abs=6e-4)
+    assert boundaries(1) == pytest.approx((1.959964,), abs=1e-5)
 
 
-def test_a_true_zero_crosses_at_any_look_in_the_error_that_was_asked_for() -> None:
-    rng, draws = np.random.default_rng(0), 200_000
-    steps = np.cumsum(rng.standard_normal((draws, PLANNED_LOOKS)), axis=1) / np.sqrt(np.arange(1, PLANNED_LOOKS + 1))
-    for alpha in (0.05, 0.1):
-        crossed = (np.abs(steps) >= obrien_fleming(PLANNED_LOOKS, alpha)).any(axis=1).mean()
+def test_boundaries_of_shape_one_half_are_those_of_pocock() -> None:
+    assert boundaries(2, shape=0.5) == pytest.approx((2.178,) * 2, abs=6e-4)
+    assert boundaries(5, shape=0.5) == pytest.approx((2.413,) * 5, abs=6e-4)
+
+
+@pytest.mark.parametrize("looks", [PLANNED, MAX_LOOKS])
+def test_a_true_zero_crosses_at_any_look_in_the_error_that_was_asked_for(looks: int) -> None:
+    rng, draws = np.random.default_rng(0), 100_000
+    steps = np.cumsum(rng.standard_normal((draws, looks)), axis=1) / np.sqrt(np.arange(1, looks + 1))
+    for alpha, shape in ((0.05, 0.25), (0.1, CELL_SHAPE)):
+        crossed = (np.abs(steps) >= boundaries(looks, alpha, shape)).any(axis=1).mean()
         assert crossed == pytest.approx(alpha, abs=4 * math.sqrt(alpha / draws))
 
 
+def test_a_mean_keeps_the_interval_of_the_last_look_at_which_all_were_asked() -> None:
+    later = Look(6, 500, 800, 8, common=4)
+    assert later.z() == Look(4, 400, 800, 8).z() > Look(6, 600, 800, 8).z()
+    assert later.z(0.1, of_cell=True) == Look(6, 600, 800, 8).z(0.1, of_cell=True)
+
+
+def test_there_is_a_look_in_fifty_items_and_in_ten_of_a_cell() -> None:
+    assert [count_looks(sizes) for sizes in ([843], [60] * 12, [16] * 50, [30] * 4, [8])] == [16, 6, 1, 2, 1]
+
+
 def test_the_interval_of_a_look_ends_at_its_boundary() -> None:
-    found = at(2, 480).with_look_interval(estimate_of(0.02, 0.01**2, 1e6, 1, 240))
-    assert (found.low, found.high) == pytest.approx((0.02 - 0.02863, 0.02 + 0.02863), abs=1e-5)
-    assert at(2, 480).label == "look 2 of 4, 240 of 480 items"
+    look = at(2, 480)
+    found = look.with_look_interval(estimate_of(0.02, 0.01**2, 1e6, 1, 240))
+    assert (found.low, found.high) == pytest.approx((0.02 - 0.01 * look.z(), 0.02 + 0.01 * look.z()), abs=1e-5)
+    assert look.label == "look 2 of 4, 240 of 480 items"
 
 
 def part(cells: Cells, share: float) -> Cells:
@@ -76,8 +97,8 @@ def part(cells: Cells, share: float) -> Cells:
 
 def decided(before: Cells, after: Cells, most: int, margin: float | None = 0.05) -> tuple[str, int]:
     """What the gate says at the look that decides, and the items of that look."""
-    for number in range(1, PLANNED_LOOKS + 1):
-        old, new = part(before, number / PLANNED_LOOKS), part(after, number / PLANNED_LOOKS)
+    for number in range(1, PLANNED + 1):
+        old, new = part(before, number / PLANNED), part(after, number / PLANNED)
         found = check_protected(
             [scores(old)], [scores(new)], list(old), named_by_user=True, margin=margin, look=at(number, most)
         )
@@ -106,47 +127,45 @@ def test_before_the_last_look_a_nominal_loss_of_a_cell_neither_stops_nor_passes(
     sides = [[scores(cells)] for cells in (before, after)]
     asked = {"named_by_user": True, "margin": 0.05}
     assert check_protected(*sides, list(before), **asked).outcome == "damaged"
-    early = check_protected(*sides, list(before), **asked, look=Look(2, 480, 960))
+    early = check_protected(*sides, list(before), **asked, look=Look(2, 480, 960, 4))
     assert (early.outcome, [cell.is_damaged for cell in early.cells]) == ("inconclusive", [True, False, False, False])
-    assert check_protected(*sides, list(before), **asked, look=Look(4, 480, 480)).outcome == "damaged"
+    assert check_protected(*sides, list(before), **asked, look=Look(4, 480, 480, 4)).outcome == "damaged"
 
 
 def test_a_cell_that_will_be_large_enough_has_to_exclude_its_loss_at_an_early_look_too() -> None:
     before = {("t", float(place)): np.ones(40) for place in range(20)}
     after = before | {("t", 0.0): fallen(40, 4)}
     sides = [[scores(cells)] for cells in (before, after)]
-    early = check_protected(*sides, list(before), look=Look(2, 800, 1600))
+    early = check_protected(*sides, list(before), look=Look(2, 800, 1600, 4))
     limits = {cell.loss_limit for cell in early.cells}
     assert limits == {early.cell_loss_limit}, "80 items at the last look are enough, so half of them are at the second"
     assert [cell.limit_excluded for cell in early.cells].count(False) >= 1
     assert early.outcome == "inconclusive"
 
 
-def test_looks_are_quarters_over_the_cells_and_small_cells_give_what_they_have() -> None:
-    cells = [Cell("a", None, 100, 1), Cell("b", None, 30, 1)]
-    assert [(size, look.items) for size, look in plan_looks(cells, 160)] == [(20, 40), (40, 70), (60, 90), (80, 110)]
-    assert {look.last_items for _, look in plan_looks(cells, 160)} == {110}
-
-
-def test_looks_are_quarters_of_what_the_file_has() -> None:
-    cells = [Cell("a", 1.0, 60, 0.5), Cell("b", 1.0, 20, 0.5)]
-    assert [size for size, _ in plan_looks(cells, 10_000)] == [15, 30, 45, 60]
+def test_cells_count_alike_as_far_as_they_have_rows() -> None:
+    cells = [Cell("a", None, 100, 1), Cell("b", 1.0, 30, 1)]
+    assert plan_sizes(cells, Gating(max_items=160)) == {("a", None): 80, ("b", 1.0): 30}
+    assert plan_sizes(cells, Gating()) == {("a", None): 100, ("b", 1.0): 30}, "395 would be needed of each"
+    many = [replace(cell, count=10_000) for cell in cells]
+    assert set(plan_sizes(many, Gating()).values()) == {423}, "395, and 7 % more for looking several times"
+    assert set(plan_sizes(many[:1], Gating()).values()) == {844}, "one alone has the items of both"
+    of_suite = {"requests": ("b",)}
+    assert plan_sizes(many, Gating(rings=of_suite, max_items=600)) == {("a", None): 300, ("b", 1.0): 800}
 
 
 @pytest.mark.parametrize(("count", "most", "last"), [(1, 8, 8), (3, 25, 24), (3, 26, 24), (7, 400, 399), (2, 10**6, 200)])
-def test_no_look_takes_more_items_than_were_allowed(count: int, most: int, last: int) -> None:
-    found = plan_looks([Cell(str(place), None, 100, 1) for place in range(count)], most)
-    assert [look.last_items for _, look in found] == [last] * 4
-    assert found[-1][1].items == last
-    assert [size for size, _ in found] == sorted({size for size, _ in found}), "each look sees more than the one before"
+def test_no_more_items_are_planned_than_were_allowed(count: int, most: int, last: int) -> None:
+    found = plan_sizes([Cell(str(place), None, 100, 1) for place in range(count)], Gating(max_items=most))
+    assert sum(found.values()) == last
 
 
 def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> None:
     cells = [Cell(str(place), None, 100, 1) for place in range(3)]
     with pytest.raises(InputError, match=r"--max-items of 24 or more: 8 items of each of 3 tasks and levels, got 23\."):
-        plan_looks(cells, 23)
+        plan_sizes(cells, Gating(max_items=23))
     tiny = [Cell("a", None, 5, 1), Cell("b", None, 3, 1)]  # no number would be enough here, and the file has no more
-    assert plan_looks(tiny, 10)[-1][1].items == 8
+    assert sum(plan_sizes(tiny, Gating(max_items=10)).values()) == 8
     rows = sums(20) + [{"task": "other", "prompt": f"{n}?", "answer": "y"} for n in range(20)]
     asked = ("--eval", write("a.jsonl", rows), "--gate", "--until-decided", "--max-items", "7")
     code, _, err = call("verdict", "--no-suite", checkpoint("before"), checkpoint("after"), *asked)
@@ -156,13 +175,13 @@ def test_so_few_items_that_no_cell_could_be_judged_are_refused(call: Call) -> No
 @pytest.mark.parametrize("numbers", [(5, 1, 2), (0, 1, 2), (1, 3, 2)])
 def test_what_is_no_look_is_refused(numbers: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="a look from 1"):
-        Look(*numbers)
+        Look(*numbers, 4)
 
 
 def test_a_folder_without_its_question_is_still_judged_at_its_look(tmp_path: Path) -> None:
     run = RunFolder(tmp_path / "run")
-    values = [float(place % 10 > 0) for place in range(200)]
-    table = item_rows(("t", None), {"greedy": values, "greedy.swapped": [0.0] * 200})
+    values = [float(place % 10 > 0) for place in range(150)]
+    table = item_rows(("t", None), {"greedy": values, "greedy.swapped": [0.0] * 150})
     for when in ("before", "after"):
         write_measured(run.measurements(when), table)
     assert read_question(run) is None
@@ -192,7 +211,7 @@ def test_at_an_early_look_the_loss_of_a_cell_is_that_of_the_look() -> None:
         check_protected(*sides, list(before), named_by_user=True, margin=0.2, look=look) for look in (None, at(1, 800))
     )
     # pseudo-items: 4.049 squared whole moves beside 3 real ones, each of size 1; no move in the other cell
-    z = obrien_fleming()[0]
+    z = at(1, 800).z()
     for cell, lost in zip(early.cells, (3, 0), strict=True):
         moved = lost - lost**2 / 100 + z * z
         half = t_quantile(99, at(1, 800).confidence()) * math.sqrt(moved / 99 / 100)
@@ -274,7 +293,7 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert [f"look {n} of 4, {10 * n} of 40 items" in err for n in (1, 2, 3, 4)] == [True] * 4
     assert "look 4 of 4, 40 of 40 items" in out
     assert sum(written) == 2 * 40, "every item once by each checkpoint, those that were completed for the price, too"
-    assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion).look == Look(4, 40, 40)
+    assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion).look == Look(4, 40, 40, 4)
     kept = [path.read_text(encoding="utf-8").splitlines() for path in find_store().glob("*/answers.jsonl")]
     assert [sum("token_ids" in json.loads(line)["value"] for line in lines) >= 40 for lines in kept] == [True, True]
     written.clear()
@@ -299,7 +318,9 @@ def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_the
     models = (checkpoint("before"), checkpoint("after", 1))
     call("verdict", "--no-suite", *models, *asked, "--gate", "--protect", "sum", "--until-decided", "--max-items", "8")
     assert not RunFolder("runs/comparison").page.exists()
-    assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion) == GateQuestion(("sum",), look=Look(4, 8, 8))
+    assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion) == GateQuestion(
+        ("sum",), look=Look(4, 8, 8, 4)
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from answer_rows import write_measured
 
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.exclusion import churn_for_error, items_to_exclude
-from mixwright.estimates.loss_limits import SimulatedCheckpoint, find_min_items_for_cell_rule, share_passing
+from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_to_exclude
+from mixwright.estimates.loss_limits import estimate_churn
 from mixwright.estimates.protected import cells_with_right_answers, find_unreadable_cells
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder
@@ -366,19 +366,8 @@ def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path)
     assert ask_gate(Evidence(run), GateQuestion(("products",))) is None
 
 
-def test_which_cells_exclude_a_loss_by_themselves_is_told_by_their_sizes() -> None:
-    assert [find_min_items_for_cell_rule((size,) * cells, 0.05) for cells, size in ((8, 50), (40, 25), (1, 800))] == [
-        50,
-        None,
-        800,
-    ]
-    assert find_min_items_for_cell_rule((10, *(900,) * 9), 0.05) == 900, "one small cell does not free the large ones"
-    # by hand, one cell that is only judged by its mean: no churn, so nothing but the added squares stands in the way
-    still = SimulatedCheckpoint(redrawn=0.0)
-    assert [share_passing((size,), 0.05, still, min_items_for_cell_rule=None) for size in (70, 90)] == [0.0, 1.0]
-    assert 1.99 * math.sqrt(3.8415 / 69 / 70) > 0.05 > 1.99 * math.sqrt(3.8415 / 89 / 90)
-    seen = [
-        share_passing((50,) * 8, 0.05, SimulatedCheckpoint(smallest_cell_loss=one), min_items_for_cell_rule=50)
-        for one in (0.0, 0.2, 0.6)
-    ]
-    assert seen[0] > 0.8 > 0.1 > seen[1] > seen[2]
+def test_twice_what_rose_or_fell_less_is_the_churn() -> None:
+    assert estimate_churn(np.array([1.0, 1, 1, -1, 0, 0, 0, 0, 0, 0])) == 0.2, "what was learned is no churn"
+    assert estimate_churn(np.array([-1.0, -1, 0, 0])) == 0, "nor what was lost"
+    assert estimate_churn(np.array([0.5, -0.5, 0, 0])) == 0.12, "half a change counts a quarter"
+    assert estimate_churn(np.zeros(0)) == CHURN_SHARE

@@ -1,15 +1,18 @@
-"""Planned looks at growing evidence: the boundaries of O'Brien and Fleming (1979), and intervals that hold at each look.
+"""Planned looks at growing evidence: boundaries of Wang and Tsiatis (1987), and intervals that hold at each look.
 
 Who looks several times, and stops at the first interval that excludes something, is wrong more often than one interval is.
-With looks at equal steps of the items, a statistic z of k looks of K is compared with c * sqrt(K / k): hardly anything stops
-at the first look, and the last one is almost the usual test. c is solved for by integrating the distribution of the sum over
-the region where nothing was decided (Armitage, McPherson and Rowe, 1969).
+With looks at equal steps of the items, a statistic z of look k of K is compared with c * (K / k) ** (1/2 - shape). With a
+shape of 0 (O'Brien and Fleming, 1979) hardly anything stops at the first looks, and the last one is almost the usual test;
+with 1/2 (Pocock, 1977) all looks are alike. c is solved for by integrating the distribution of the sum over the region where
+nothing was decided (Armitage, McPherson and Rowe, 1969).
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -18,39 +21,50 @@ import numpy as np
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import t_quantile
 
-PLANNED_LOOKS = 4
-"""Looks that are planned: at a quarter, a half, three quarters and all of the items."""
+LOOK_ITEMS, CELL_LOOK_ITEMS, MAX_LOOKS = 50, 10, 16
+"""Items after which there is a look, over all cells and of the largest one, and the most looks. More looks at small cells
+cost more passes than they save items."""
+MORE_ITEMS = 1.07
+"""Items at the last look, times those of a single one, with which as many unharmed checkpoints pass."""
+MEAN_SHAPE, CELL_SHAPE = 0.25, 0.0
+"""Shape of the boundaries of a mean, which decides how early looks end, and of single cells, of which only the last may
+still have to exclude a loss."""
 FAMILY_ALPHA = 0.05
 """Two-sided error over all looks."""
 QUADRATURE_NODES = 80
 """Points of the Gauss-Legendre rule; with 40 the constants change in the tenth digit."""
 
 
+def count_looks(sizes: Collection[int]) -> int:
+    """Return how many looks there are at so many items of each cell."""
+    return max(min(sum(sizes) // LOOK_ITEMS, max(sizes) // CELL_LOOK_ITEMS, MAX_LOOKS), 1)
+
+
 @functools.cache
-def obrien_fleming(looks: int = PLANNED_LOOKS, alpha: float = FAMILY_ALPHA) -> tuple[float, ...]:
+def boundaries(looks: int, alpha: float = FAMILY_ALPHA, shape: float = MEAN_SHAPE) -> tuple[float, ...]:
     """Values of |z| from which on each look decides, so that a true zero is rejected at any of them in `alpha` of cases.
 
     Args:
         looks: equally spaced in the number of items, at least one.
         alpha: two-sided error over all looks, 0..1.
+        shape: from 0 (late) to 1/2 (alike).
     """
     low, high = 0.1, 10.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _crossing_probability(middle, looks) > alpha else (low, middle)
-    return tuple(high * math.sqrt(looks / look) for look in range(1, looks + 1))
+        low, high = (middle, high) if _crossing_probability(middle, looks, shape) > alpha else (low, middle)
+    return tuple(high * (looks / look) ** (0.5 - shape) for look in range(1, looks + 1))
 
 
-def _crossing_probability(constant: float, looks: int) -> float:
-    """Chance that a sum of steps of N(0, 1) leaves +-constant * sqrt(looks) at one of so many looks."""
-    bound = constant * math.sqrt(looks)
+def _crossing_probability(constant: float, looks: int, shape: float) -> float:
+    """Chance that the sum of k steps of N(0, 1) leaves +-constant * looks ** (1/2 - shape) * k ** shape at a look."""
+    bounds = constant * looks ** (0.5 - shape) * np.arange(1, looks + 1) ** shape
     nodes, weights = np.polynomial.legendre.leggauss(QUADRATURE_NODES)
-    nodes, weights = bound * nodes, bound * weights
-    step = np.exp(-0.5 * (nodes[:, None] - nodes) ** 2) / math.sqrt(2 * math.pi)
-    density = np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)
-    for _ in range(looks - 1):
-        density = step @ (weights * density)
-    return 1 - float(weights @ density)
+    density = np.exp(-0.5 * (bounds[0] * nodes) ** 2) / math.sqrt(2 * math.pi)
+    for bound, following in itertools.pairwise(bounds):
+        step = np.exp(-0.5 * (following * nodes[:, None] - bound * nodes) ** 2) / math.sqrt(2 * math.pi)
+        density = step @ (bound * weights * density)
+    return 1 - float(bounds[-1] * weights @ density)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +77,11 @@ class Look:
     """Items that each checkpoint has answered by now."""
     last_items: int
     """Items at the last look."""
-    planned_looks: int = PLANNED_LOOKS
+    planned_looks: int
     """How many are planned."""
+    common: int = 0
+    """Last look at which every cell was asked more, of which the interval of a mean is; 0 for this one. Afterwards only
+    cells that look bad are asked, so that their mean rises."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.number <= self.planned_looks or not 0 <= self.items <= self.last_items:
@@ -75,18 +92,19 @@ class Look:
         """Whether no other follows."""
         return self.number >= self.planned_looks
 
-    def z(self, alpha: float = FAMILY_ALPHA) -> float:
-        """Boundary of this look."""
-        return obrien_fleming(self.planned_looks, alpha)[self.number - 1]
+    def z(self, alpha: float = FAMILY_ALPHA, *, of_cell: bool = False) -> float:
+        """Boundary of this look, of a mean or of what a single cell has to exclude."""
+        number, shape = (self.number, CELL_SHAPE) if of_cell else (self.common or self.number, MEAN_SHAPE)
+        return boundaries(self.planned_looks, alpha, shape)[number - 1]
 
-    def confidence(self, alpha: float = FAMILY_ALPHA) -> float:
+    def confidence(self, alpha: float = FAMILY_ALPHA, *, of_cell: bool = False) -> float:
         """Level of an interval that excludes what lies beyond the boundary; below 1, so that every interval has ends."""
-        return min(1 - 2 * NormalDist().cdf(-self.z(alpha)), 1 - 1e-14)
+        return min(1 - 2 * NormalDist().cdf(-self.z(alpha, of_cell=of_cell)), 1 - 1e-14)
 
     def with_look_interval(self, estimate: Estimate) -> Estimate:
-        """With the interval of this look; intervals of all looks together cover in 95 %."""
+        """With the interval of this look, of a change of a share; intervals of all looks together cover in 95 %."""
         half = t_quantile(estimate.df, self.confidence()) * estimate.error
-        return replace(estimate, low=estimate.value - half, high=estimate.value + half)
+        return replace(estimate, low=max(estimate.value - half, -1.0), high=min(estimate.value + half, 1.0))
 
     @property
     def label(self) -> str:

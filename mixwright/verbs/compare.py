@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig
+from mixwright.corpus import Corpus
+from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some
 from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.looks import PLANNED_LOOKS, Look
+from mixwright.estimates.items import TaskLevel
+from mixwright.estimates.looks import MORE_ITEMS, Look, count_looks
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file, same_tokens
 from mixwright.measure.noise_floor import BATCH_SIZE, NOISE_NOTE, count_changes, note_noise
@@ -40,7 +44,7 @@ from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import LOOK_SETTING, GateQuestion, write_question
 
 FIRST_ITEMS = max(MIN_ITEMS, MIN_FORM_ITEMS)
-"""Items of a task at the first look of a comparison on the general suite."""
+"""Items of a task at the first look."""
 
 
 def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, gating: Gating) -> Look | None:
@@ -62,7 +66,6 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
     check_folder(folder)
-    measuring = check_looks(measuring, gating) if gating.until_decided else measuring
     earlier = None if gating.beside is None else beside.read_earlier(gating.beside, before, folder)
     if earlier is not None:
         measuring = earlier.with_options(measuring)
@@ -76,14 +79,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     all_rows, cells = rows.all_rows or rows.corpus, rows.corpus.measured().cells()
     left_out = [task for task in all_rows.tasks if task not in rows.corpus.tasks]
     items = gating.choose_items_per_cell(all_rows.measured().cells(), measuring.items)
-    planned_looks = []
     if gating.until_decided:
-        if rows.probe is not None or set(left_out) & set(gating.protect):
-            remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
-            got = f"none of {join_some(left_out)}" if left_out else "none"
-            raise InputError("answers that can be graded, with --until-decided", got, remedy)
-        planned_looks = [] if gating.rings else plan_looks(cells, gating.max_items or items * len(cells))
-        items = planned_looks[-1][0] if planned_looks else max(cell.count for cell in cells)
+        measuring = check_looks(measuring, gating, rows, left_out)
+        items = max(plan_sizes(cells, gating).values())
     measure = MeasureConfig(items=items, decoding=measuring.decoding)
     measure = replace(measure, probes=measure.probes if rows.probe is None else (rows.probe,))
     outcome = outcome_of(measure.probes, measure.decoding) or measure.decoding
@@ -96,10 +94,9 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     ready = direct.prepare((before, after), measuring, rows, measure, room=None if earlier is None else earlier.room)
     if earlier is not None:
         earlier.check_same_measuring(ready)
-    parts, look = [(ready.with_items(size), look) for size, look in planned_looks], None
-    parts = parts_of_looks(ready, gating) if gating.rings else parts
-    if parts:
-        ready, results, look = measure_in_looks(parts, folder, gating.question, measuring.budget)
+    largest, look = max(cell.count for cell in ready.corpus.measured().cells()), None
+    if gating.until_decided:
+        ready, results, look = measure_in_looks(ready, folder, gating, measuring.budget)
     else:
         if measuring.budget is not None:
             ready = fit_to_budget(ready, measuring.budget)
@@ -126,7 +123,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     settings |= ready.settings
     settings |= {LEFT_OUT_SETTING: left_out} if left_out else {}
     settings |= {LOOK_SETTING: to_data(look)} if look is not None else {}
-    settings[LARGEST_CELL_ROWS_SETTING] = max(cell.count for cell in ready.corpus.measured().cells())
+    settings[LARGEST_CELL_ROWS_SETTING] = largest
     if seconds := results["after"].seconds_per_item:
         settings[PACE_SETTING] = float(f"{2 * seconds:.2g}")
     write_comparison(folder, ready, settings, results, notes, earlier, former_answers, question)
@@ -189,11 +186,11 @@ def write_comparison(
         direct.write_measured(folder, ready, settings, results, notes)
 
 
-def check_looks(measuring: Measuring, gating: Gating) -> Measuring:
+def check_looks(measuring: Measuring, gating: Gating, rows: Graded, left_out: Sequence[str]) -> Measuring:
     """The options as looks need them: greedy answers alone, and no number of items.
 
     Raises:
-        InputError: an option says something else.
+        InputError: an option says something else, or the answers cannot be graded.
     """
     is_given = {
         "--items": measuring.items is not None,
@@ -204,90 +201,104 @@ def check_looks(measuring: Measuring, gating: Gating) -> Measuring:
     if given_options := [name for name, given_here in is_given.items() if given_here]:
         remedy = "Interim analyses choose the items, measure both checkpoints, and judge only greedy answers."
         raise InputError("--until-decided without it", ", ".join(given_options), remedy)
+    if rows.probe is not None or set(left_out) & set(gating.protect):
+        remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
+        got = f"none of {join_some(left_out)}" if left_out else "none"
+        raise InputError("answers that can be graded, with --until-decided", got, remedy)
     return replace(measuring, samples=0)
 
 
-def plan_looks(cells: Sequence[Cell], max_items: int) -> list[tuple[int, Look]]:
-    """Items per cell and the look, of each look; cells count alike as far as they have rows.
+def plan_sizes(cells: Sequence[Cell], gating: Gating) -> dict[TaskLevel, int]:
+    """Return the items of each cell at the last look; cells count alike as far as they have rows.
 
     Args:
-        cells: that are measured.
-        max_items: items over all cells that the last look must not exceed.
+        cells: that are asked.
+        gating: the margin, what is protected, and the most items.
 
     Raises:
         InputError: so few that no cell would be judged, although the file has more.
     """
-    rows = max(cell.count for cell in cells)
-    last_size = min(max_items // len(cells), rows)  # a file may have fewer
-    min_size = min(MIN_ITEMS, rows)
-    if last_size < min_size:
-        count = len(cells)
-        expected = f"--max-items of {min_size * count:,} or more: {min_size} items of each of {count} tasks and levels"
-        remedy = "A task or level with fewer items is never judged. Allow more items, or leave tasks out."
-        raise InputError(expected, f"{max_items:,}", remedy)
-    sizes = [math.ceil(last_size * number / PLANNED_LOOKS) for number in range(1, PLANNED_LOOKS + 1)]
-    counts = [sum(min(cell.count, size) for cell in cells) for size in sizes]
-    return [(size, Look(number, counts[number - 1], counts[-1])) for number, size in enumerate(sizes, start=1)]
-
-
-def parts_of_looks(ready: PreparedModels, gating: Gating) -> list[tuple[PreparedModels, Look]]:
-    """What is measured at each of so many looks: ever more rows, of each task in equal steps and in random order.
-
-    Enough of each are in the first look for the forms of its answers to be compared.
-    """
-    corpus, rng = ready.corpus.measured(), np.random.default_rng(ready.config.seed)
-    tasks, found = np.array(corpus.table["task"].to_pylist()), list[tuple[PreparedModels, Look]]()
-    of_suite, names = {task for ring in gating.rings.values() for task in ring}, dict.fromkeys(tasks.tolist())
-    most_of_group = RING_ITEMS if gating.max_items is None else gating.max_items // 2
-    most_of_own = math.ceil(most_of_group / max(1, len(names.keys() - of_suite)))
-    orders = [
-        rng.permutation(np.flatnonzero(tasks == task))[: RING_ITEMS if task in of_suite else most_of_own] for task in names
-    ]
-    for number in range(1, gating.looks + 1):
-        rows = np.sort(
-            np.concatenate([order[: max(FIRST_ITEMS, math.ceil(len(order) * number / gating.looks))] for order in orders])
-        )
-        look = Look(number, len(rows), sum(map(len, orders)), gating.looks)
-        found.append((replace(ready, corpus=corpus.take(rows)), look))
-    return found
+    of_suite = {task for ring in gating.rings.values() for task in ring}
+    own, most = [cell for cell in cells if cell.task not in of_suite], gating.max_items
+    if gating.rings:
+        size = math.ceil((RING_ITEMS if most is None else most // 2) / max(1, len(own)))
+    elif most is None:
+        size = math.ceil(MORE_ITEMS * gating.choose_items_per_cell(own, None))
+    else:
+        size, least = most // len(own), min(MIN_ITEMS, max(cell.count for cell in own))
+        if size < least:
+            count = len(own)
+            expected = f"--max-items of {least * count:,} or more: {least} items of each of {count} tasks and levels"
+            remedy = "A task or level with fewer items is never judged. Allow more items, or leave tasks out."
+            raise InputError(expected, f"{most:,}", remedy)
+    return {(cell.task, cell.level): min(cell.count, RING_ITEMS if cell.task in of_suite else size) for cell in cells}
 
 
 def measure_in_looks(
-    parts: Sequence[tuple[PreparedModels, Look]], folder: RunFolder, question: GateQuestion, budget: Budget | None = None
+    ready: PreparedModels, folder: RunFolder, gating: Gating, budget: Budget | None = None
 ) -> tuple[PreparedModels, dict[str, MeasureResult], Look]:
     """Measure both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the store.
 
+    Rows of a cell are asked in random order. What the gate does not read is asked at the first look only; then the others
+    share its items. Once the mean excludes its loss, only cells that do not exclude theirs are asked.
+
     Args:
-        parts: what is measured at each look.
+        ready: models and rows.
         folder: of the comparison.
-        question: what the gate is asked, without a look.
+        gating: what the gate is asked, without a look, and the most items.
         budget: time after which no further look is begun.
 
     Returns:
         Settings and measurements of the look that decided, or of the last one; and which it was.
     """
-    start = 0.0 if budget is None else budget.seconds_spent
+    corpus, question, start = ready.corpus.measured(), gating.question, 0.0 if budget is None else budget.seconds_spent
+    orders = _shuffle_rows(corpus, ready.config.seed)
+    cells, learners, decoding = corpus.cells(), ready.learners, ready.config.measure.decoding
+    sizes = plan_sizes(cells, gating)
+    asked = readable = frozenset(sizes)
+    planned, common, taken, former_items, former_seconds = count_looks(sizes.values()), 1, dict(sizes), 0, start
     with folder.lock():  # the folder is ours from now on
-        for (ready, look), following in itertools.zip_longest(parts, parts[1:]):
-            learners, decoding = ready.learners, ready.config.measure.decoding
+        for number in range(1, planned + 1):
+            taken |= {cell: min(sizes[cell], max(FIRST_ITEMS, math.ceil(sizes[cell] * number / planned))) for cell in asked}
+            rows = np.sort(np.concatenate([order[: taken[cell]] for cell, order in orders.items()]))
+            common = number if readable <= asked else common
+            look = Look(number, len(rows), sum((taken | {cell: sizes[cell] for cell in asked}).values()), planned, common)
+            part = replace(ready, corpus=corpus.take(rows)).with_items(max(taken.values()))
             results = {
-                "before": measure_with_progress(f"measure before, {look.label}", learners[0], ready),
-                "after": measure_with_progress(f"measure after, {look.label}", learners[1], ready, start=learners[0]),
+                "before": measure_with_progress(f"measure before, {look.label}", learners[0], part),
+                "after": measure_with_progress(f"measure after, {look.label}", learners[1], part, start=learners[0]),
             }
-            before, after = ([scores_of_items(result.answers)] for result in results.values())
-            gate_result = check_sides((before, after), decoding, replace(question, look=look))
+            sides = tuple([scores_of_items(result.answers)] for result in results.values())
+            gate_result = check_sides((sides[0], sides[1]), decoding, replace(question, look=look))
             say(f"{look.label}: {gate_result.outcome}")
-            unjudged = set(find_unjudged_tasks((before, after), decoding))
+            unjudged = set(find_unjudged_tasks((sides[0], sides[1]), decoding))
             if question.protect:
                 unjudged &= {cell.task for cell in gate_result.cells}
             if unjudged and not question.rings and gate_result.outcome == "passed" and not look.last:
                 names = join_some(sorted(unjudged))
                 say(f"{look.label}: not decided, because no answer to {names} was right before or after")
-            elif gate_result.outcome != "inconclusive" or following is None:
-                return ready, results, look
-            if budget is not None and following is not None:
-                next_seconds = (budget.seconds_spent - start) / look.items * (following[1].items - look.items)
+            elif gate_result.outcome != "inconclusive" or look.last:
+                return part, results, look
+            waiting = {cell for cell in sizes if cell[0] in unjudged}
+            readable = frozenset((cell.task, cell.level) for cell in gate_result.cells if cell.readable)
+            asked = gate_result.undecided | waiting or frozenset(sizes)
+            if number == 1 and len(asked) < len(sizes):
+                sizes |= plan_sizes([cell for cell in cells if (cell.task, cell.level) in asked], gating)
+            if budget is not None:
+                spent = budget.seconds_spent
+                following = sum(sizes[cell] for cell in asked) / planned
+                next_seconds = (spent - former_seconds) / (look.items - former_items) * following
+                former_items, former_seconds = look.items, spent
                 if next_seconds > budget.seconds_left:
-                    say(f"budget: measuring ends here; {following[1].label} would take {format_duration(next_seconds)}")
-                    return ready, results, look
+                    say(f"budget: measuring ends here; the next look would take {format_duration(next_seconds)}")
+                    return part, results, look
     raise AssertionError("the last look ends the loop")
+
+
+def _shuffle_rows(corpus: Corpus, seed: int) -> dict[TaskLevel, NDArray[np.int64]]:
+    """Cell -> its rows in random order."""
+    numbers = defaultdict[TaskLevel, list[int]](list)
+    for number, cell in enumerate(zip(*(corpus.table[name].to_pylist() for name in ("task", "level")), strict=True)):
+        numbers[cell].append(number)
+    rng = np.random.default_rng(seed)
+    return {cell: rng.permutation(own) for cell, own in numbers.items()}

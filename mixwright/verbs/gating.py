@@ -11,7 +11,6 @@ import typer
 
 from mixwright.behaviours import BEHAVIOURS
 from mixwright.errors import InputError, unknown_name
-from mixwright.estimates.looks import PLANNED_LOOKS
 from mixwright.records import Cell
 from mixwright.verbs import options
 from mixwright.verdict.rules.gate import SAME_MARGIN, items_to_measure
@@ -40,9 +39,9 @@ class Gating:
     cannot_tell: Annotated[Literal["fail", "warn"], typer.Option()] = "fail"
     """Exit code if there are too few items to tell: fail exits with 4, warn with 0."""
     until_decided: Annotated[bool, typer.Option("--until-decided")] = False
-    """Stop at the first of four interim analyses that decides. General requests always use sixteen."""
+    """Ask 50 items or more at a time, and stop once they decide. General requests are always asked so."""
     max_items: Annotated[int | None, typer.Option(min=4)] = None
-    """Most items at the last interim analysis; for general requests at least 400, default 1,600."""
+    """Most items over all tasks, with --until-decided; for general requests at least 400, default 1,600."""
     beside: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
     """Earlier comparison of BEFORE on the same rows: its results for BEFORE are reused, and its AFTER is shown next to the
     new one."""
@@ -59,8 +58,6 @@ class Gating:
     """File of the accepted baseline: BEFORE, the items and these options must be those that were accepted."""
     bless: Annotated[bool, typer.Option("--bless")] = False
     """If AFTER passes (or with --no-gate), accept it as the new baseline: write --baseline FILE."""
-    looks: int = PLANNED_LOOKS
-    """Looks that are planned."""
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Group of tasks with a bound of its own -> its tasks; an empty one has those of no other."""
 

@@ -21,8 +21,6 @@ from mixwright.verdict.page.text import format_count
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
-SUITE_LOOKS = 16
-"""Interim analyses of a comparison on the suite, one in about 100 items: a ruined model is told at the first."""
 FIRST_RUNGS, HOPEFUL = 2, 0.25
 """Rungs of each family that are asked first, and the share right on one of them from which the harder ones are asked."""
 REPLAYED, SEALED, OWN = "kinds that can be replayed", "kinds that are never replayed", "your tasks"
@@ -128,7 +126,7 @@ def compare_on_suite(before: str, measuring: Measuring, gating: Gating) -> tuple
     groups = {REPLAYED: draw.OPEN_FAMILIES, SEALED: draw.SEALED_FAMILIES}
     rings = {name: tuple(family.name for family in ring if family.name in rungs) for name, ring in groups.items()}
     compared = with_suite(before, measuring, items)
-    gating = dataclasses.replace(gating, until_decided=True, looks=SUITE_LOOKS, rings=rings | dict.fromkeys(own, ()))
+    gating = dataclasses.replace(gating, until_decided=True, rings=rings | dict.fromkeys(own, ()))
     return compared, gating
 
 

@@ -42,12 +42,12 @@ from typing import Any
 import numpy as np
 
 from mixwright.estimates.intervals import share_interval
-from mixwright.estimates.looks import Look
+from mixwright.estimates.looks import MAX_LOOKS, Look
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Interval
 from mixwright.suite.draw import RING_ITEMS, SEALED_FAMILIES, draw_to_compare
 from mixwright.verbs.compare import FIRST_ITEMS
-from mixwright.verbs.general import REPLAYED, SEALED, SUITE_LOOKS
+from mixwright.verbs.general import REPLAYED, SEALED
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion
 from mixwright_lab.conditions import conditions
@@ -189,13 +189,13 @@ def simulate(given: Simulation) -> str:
     for (ring, kind), pairs in given.pairs.items():
         drawn[kind] = np.array(pairs)[rng.integers(len(pairs), size=RING_ITEMS // len(rings[ring]))]
     total, outcome = sum(map(len, drawn.values())), ""
-    for number in range(1, SUITE_LOOKS + 1):
+    for number in range(1, MAX_LOOKS + 1):
         sides: list[dict[tuple[str, float | None, str], float]] = [{}, {}]
         for kind, values in drawn.items():
-            for place, value in enumerate(values[: max(FIRST_ITEMS, -(-len(values) * number // SUITE_LOOKS))]):
+            for place, value in enumerate(values[: max(FIRST_ITEMS, -(-len(values) * number // MAX_LOOKS))]):
                 for side, score in zip(sides, value, strict=True):
                     side[kind, None, str(place)] = float(score)
-        look = Look(number, len(sides[0]), total, SUITE_LOOKS)
+        look = Look(number, len(sides[0]), total, MAX_LOOKS)
         question = GateQuestion(rings=tuple(rings.items()), look=look)
         outcome = check_sides(
             ([ItemScores.of({"greedy": sides[0]})], [ItemScores.of({"greedy": sides[1]})]), "greedy", question
@@ -264,7 +264,7 @@ def measure(quick: bool, begin: bool = True) -> Result:
     by_kind = {kind: [bool(line["peer"]) for line in lines if line["kind"] == kind] for kind in (RUINED, HARMLESS, BETWEEN)}
     peer = {kind: f"{sum(damaged)} of {len(damaged)}" for kind, damaged in by_kind.items()}
     figures = {"peer's rule: damaged": peer}
-    about = {"margin": "default", "looks": SUITE_LOOKS, "fresh": FRESH_ITEMS, "answers": ROWS_FILE.name}
+    about = {"margin": "default", "looks": MAX_LOOKS, "fresh": FRESH_ITEMS, "answers": ROWS_FILE.name}
     return Result(goals[0].found, goals[0].name, (223, 227), lines, figures, about, goals=goals)
 
 

@@ -23,6 +23,8 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import CHURN_SHARE, MAX_CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
@@ -31,14 +33,14 @@ from mixwright.estimates.items import Items, TaskLevel
 from mixwright.estimates.looks import Look
 from mixwright.estimates.loss_limits import (
     CELL_INTERVAL_LEVEL,
+    LOSS_STEP,
     Z_CELL,
     cell_loss_limits,
+    estimate_churn,
     excludes_cell_loss,
-    find_min_items_for_cell_rule,
     items_excluding_cell_loss,
-    largest_undetected_loss,
 )
-from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Sides, estimate_change
+from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Sides, estimate_change, shared_items
 from mixwright.estimates.protected import (
     READABLE_SHARE,
     SideScores,
@@ -53,8 +55,9 @@ from mixwright.verdict.rules.cells import CellChange, compare_cells, split_by_ta
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 HARM_CONFIDENCE = 0.999
-"""Level of the interval that stops a comparison in groups at any look, where all of it lies below the margin (Haybittle
-1971, Peto 1976): sixteen such looks at a loss as large as the margin stop in less than 1 % of cases."""
+"""Level by which harm is shown at any look before the last one: the interval of a mean that lies below the margin, or the
+loss of a cell (Haybittle 1971, Peto 1976). Sixteen such looks at a loss as large as the margin stop in less than 1 % of
+cases."""
 SAME_MARGIN = 0.02
 """Mean change in either direction that one model is not to show, a share."""
 CHANGE_WORDS: tuple[ChangeWord, ...] = ("improves", "worsens", "less dependent", "commonest")
@@ -112,6 +115,8 @@ class GateResult:
     """Protected cells in the mean; those that were not compared are not, nor those that rose where none was named."""
     same: bool = False
     """Whether a change in either direction was judged."""
+    undecided: frozenset[TaskLevel] = frozenset()
+    """Protected cells that the next look has to ask more before anything passes."""
 
 
 def check_protected(
@@ -136,8 +141,9 @@ def check_protected(
         each_cell: every cell must exclude a loss of `MEAN_LOSS_MARGIN`.
         named_by_user: the user said what is protected.
         margin: mean loss over the cells that is to be excluded, a share; None asks for `MEAN_LOSS_MARGIN`.
-        look: which of the planned looks it is. Intervals are those of the look; before the last one the page's words stop
-            nothing that its boundary would not, and a cell whose items will be enough has to exclude its loss already.
+        look: which of the planned looks it is. Intervals are those of the look, and a cell whose items will be enough has to
+            exclude its loss already. Before the last one the page's words stop nothing that its boundary or
+            `HARM_CONFIDENCE` would not.
         comparisons: those of `compare_cells`, if they are there already.
     """
     sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
@@ -150,7 +156,9 @@ def check_protected(
         for group in _group_cells(comparisons, protected)
     )
     item_counts = tuple(sorted(cell.judged.items for cell in cells if cell.judged is not None))
-    limits = dict.fromkeys(item_counts, MEAN_LOSS_MARGIN) if each_cell else _find_loss_limits(item_counts, mean_margin, look)
+    churn = _estimate_churn(sides, protected, decoding)
+    limits = _find_loss_limits(item_counts, mean_margin, look, churn)
+    limits = dict.fromkeys(item_counts, MEAN_LOSS_MARGIN) if each_cell else limits
     cells = tuple(
         _apply_limit(
             sides_by_task, cell, decoding, look, None if (cell.task, cell.level) in unreadable else limits, each=each_cell
@@ -163,6 +171,8 @@ def check_protected(
         compared = [cell for cell in compared if cell.judged is None or cell.judged.low <= 0] or compared
     compared_cells = {(cell.task, cell.level) for cell in compared}
 
+    sizes = [cell.judged.items for cell in compared if cell.judged is not None]
+    limits_of_mean = [1.0 if cell.loss_limit is None else cell.loss_limit for cell in compared]
     readable_items = None if named_by_user else find_readable_items(before, decoding)
 
     def counts_in_mean(items: Items) -> Items:
@@ -177,6 +187,7 @@ def check_protected(
         not any(cell.is_damaged for cell in cells_that_decide),
     )
     mean_change = dependence = items_needed = None
+    is_mean_excluded = False
     judged_tasks = {comparison.task for comparison in comparisons if comparison.any_right}
     named_and_judged = [cell for cell in cells if cell.task in judged_tasks and named_by_user]
     below_margin = _find_below_margin(before, named_and_judged, decoding, max(mean_margin, READABLE_SHARE))
@@ -190,16 +201,18 @@ def check_protected(
         )
         dependence = mean_dependence if math.isfinite(mean_dependence.value) else None
         is_above_margin, all_measured = mean_change.low > -mean_margin, len(item_counts) == len(cells)
-        is_safe &= is_above_margin and (dependence is None or dependence.low > -mean_margin)
-        is_safe &= all_measured and all(cell.limit_excluded for cell in cells)
+        is_mean_excluded = is_above_margin and (dependence is None or dependence.low > -mean_margin)
+        is_safe &= is_mean_excluded and all_measured and all(cell.limit_excluded for cell in cells)
         is_damaged |= (dependence is not None and dependence.high < -mean_margin) or (
             mean_change.high < 0 and not is_above_margin
         )
         is_last = look is None or look.last  # else more items follow anyway
         if not is_safe and not is_damaged and all_measured and is_last and not below_margin:
-            churn = min(max(CHURN_SHARE, churn_for_error(mean_change.error, item_counts)), MAX_CHURN_SHARE)
-            items_needed = items_to_pass(len(item_counts), margin=mean_margin, churn=churn)
+            churn = min(max(CHURN_SHARE, churn_for_error(mean_change.error, sizes)), MAX_CHURN_SHARE)
+            items_needed = items_to_pass(len(sizes), margin=mean_margin, churn=churn)
             items_needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each_cell else items_needed
+    # all are asked at the last look: what was asked more only because it looked bad would leave the mean too high
+    asks_all = not is_mean_excluded or look is None or look.number + 1 >= look.planned_looks
     return GateResult(
         outcome="damaged" if is_damaged else "passed" if is_safe and mean_change is not None else "inconclusive",
         mean=mean_change,
@@ -211,17 +224,13 @@ def check_protected(
         named_by_user=named_by_user,
         items_needed=items_needed,
         margin=mean_margin,
-        unseen_loss=None
-        if each_cell or not item_counts
-        else largest_undetected_loss(
-            item_counts[0],
-            limits.get(item_counts[0]),
-            comparisons[0].family_size,
-            mean_margin if len(item_counts) == 1 else math.inf,
-        ),
+        unseen_loss=None if each_cell or len(sizes) < 2 else round(max(limits_of_mean) - LOSS_STEP, 2),
         reason="" if is_damaged else "; ".join(below_margin),
         look=look,
         averaged=sum(cell.readable for cell in compared),
+        undecided=frozenset(
+            (cell.task, cell.level) for cell in cells if cell.readable and (asks_all or not cell.limit_excluded)
+        ),
     )
 
 
@@ -250,13 +259,11 @@ def _estimate_dependence(change: Change, sides: tuple[SideScores, SideScores], z
 
 
 def _apply_look(sides_by_task: SidesByTask, cell: CellChange, decoding: Decoding, look: Look | None) -> CellChange:
-    """The cell with an interval that holds at the look, no wider than a share can change."""
+    """The cell with an interval that holds at the look."""
     change = None if look is None or cell.judged is None else _estimate_cell_change(sides_by_task, cell, decoding, look.z())
     if look is None or change is None:
         return cell
-    success = look.with_look_interval(change.estimate)
-    success = replace(success, low=max(success.low, -1.0), high=min(success.high, 1.0))
-    return replace(cell, change=replace(change, estimate=success))
+    return replace(cell, change=replace(change, estimate=look.with_look_interval(change.estimate)))
 
 
 def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellChange, decoding: Decoding, z: float) -> Change | None:
@@ -271,11 +278,18 @@ def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellChange, decoding
     )
 
 
-def _find_loss_limits(item_counts: tuple[int, ...], margin: float, look: Look | None) -> dict[int, float]:
+def _estimate_churn(sides: Sides, cells: Collection[TaskLevel], decoding: Decoding) -> float:
+    """Share of the items of these cells that change for no reason."""
+    items = shared_items(*sides, included=lambda items: items.of_cells(cells))
+    old, new = (np.mean([scores.column(READINGS[decoding].column, items) for scores in side], axis=0) for side in sides)
+    return estimate_churn(new - old)
+
+
+def _find_loss_limits(item_counts: tuple[int, ...], margin: float, look: Look | None, churn: float) -> dict[int, float]:
     """Items of a cell -> loss that it has to exclude: that of the items at the last look."""
     looks_ratio = 1.0 if look is None else look.planned_looks / look.number
     last_counts = {item_count: round(looks_ratio * item_count) for item_count in item_counts}
-    limits = cell_loss_limits(tuple(last_counts[item_count] for item_count in item_counts), margin)
+    limits = cell_loss_limits(tuple(last_counts[item_count] for item_count in item_counts), margin, churn)
     return {now: limits[last] for now, last in last_counts.items() if last in limits}
 
 
@@ -299,7 +313,7 @@ def _is_shown_damaged(cell: CellChange, look: Look | None) -> bool:
     """Whether it is shown to be damaged; before the last look success alone shows it, beyond the boundary of that look."""
     if look is None or look.last:
         return cell.is_damaged
-    return cell.word == "worsens" and (cell.adjusted_p or 0.0) < 1 - look.confidence()
+    return cell.word == "worsens" and (cell.adjusted_p or 0.0) < 1 - min(look.confidence(), HARM_CONFIDENCE)
 
 
 def _apply_limit(
@@ -318,7 +332,9 @@ def _apply_limit(
     if each:
         return replace(cell, loss_limit=limit, limit_excluded=cell.judged.low > -limit)
     alpha = 1 - CELL_INTERVAL_LEVEL
-    z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL) if look is None else (look.z(alpha), look.confidence(alpha))
+    z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL)
+    if look is not None:
+        z, confidence = look.z(alpha, of_cell=True), look.confidence(alpha, of_cell=True)
     change = _estimate_cell_change(sides_by_task, cell, decoding, z)
     known = [part for part in (change.estimate, change.dependence) if math.isfinite(part.value)] if change else []
     excluded = all(excludes_cell_loss(part, limit, confidence) for part in known)
@@ -335,16 +351,26 @@ def check_sides(
         return check_rings(sides, decoding, question)
     named = bool(question.protect)
     cells = named_cells(list_cells(sides[0]), question.protect) if named else cells_with_right_answers(sides[0], decoding)
-    return check_protected(
+    check = functools.partial(
+        check_protected,
         *sides,
         cells,
         decoding=decoding,
         each_cell=question.each,
         named_by_user=named,
         margin=question.margin,
-        look=question.look,
         comparisons=comparisons,
     )
+    result = check(look=question.look)
+    if result.outcome != "inconclusive" or question.look is None or question.look.last:
+        return result
+    harm = check()
+    if (mean := harm.mean) is not None and math.isfinite(mean.error):
+        half = t_quantile(mean.df, HARM_CONFIDENCE) * mean.error
+        if mean.value + half < -harm.margin:
+            ends = replace(mean, low=max(mean.value - half, -1.0), high=mean.value + half)
+            return replace(harm, outcome="damaged", mean=ends, look=question.look)
+    return result
 
 
 def check_same(
@@ -391,15 +417,7 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
     results: dict[str, GateResult] = {}
     for name, tasks in question.rings:
         before, after = ([scores.select(tasks or others) for scores in side] for side in sides)
-        alone = replace(question, rings=())
-        results[name] = check_sides((before, after), decoding, alone)
-        if results[name].outcome == "inconclusive" and question.look is not None:
-            harm = check_sides((before, after), decoding, replace(alone, look=None))
-            if (mean := harm.mean) is not None and math.isfinite(mean.error):
-                half = t_quantile(mean.df, HARM_CONFIDENCE) * mean.error
-                if mean.value + half < -harm.margin:
-                    ends = replace(mean, low=max(mean.value - half, -1.0), high=mean.value + half)
-                    results[name] = replace(harm, outcome="damaged", mean=ends, look=question.look)
+        results[name] = check_sides((before, after), decoding, replace(question, rings=()))
     with_something_to_lose = [result for result in results.values() if result.cells or result.outcome == "damaged"]
     worst = min(
         with_something_to_lose or results.values(),
@@ -411,6 +429,9 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
         damaged_tasks=tuple(cell for result in results.values() for cell in result.damaged_tasks),
         unprotected_losses=tuple(cell for result in results.values() for cell in result.unprotected_losses),
         request_forms=_changes_by_form(sides, decoding),
+        undecided=frozenset(
+            (cell.task, cell.level) for result in results.values() for cell in result.cells if cell.readable
+        ),
         rings=tuple(
             Ring(name, result.outcome, _within_bounds(result.mean.interval) if result.mean else None)
             for name, result in results.items()
@@ -460,10 +481,8 @@ def items_to_pass(cell_count: int, *, margin: float = MEAN_LOSS_MARGIN, churn: f
     """
     cell_count = max(cell_count, 1)
     items = items_to_exclude(margin, cell_count, churn)
-    # fewer items have to exclude less by themselves, under any margin that they can exclude
-    if margin > MEAN_LOSS_MARGIN and find_min_items_for_cell_rule((items,) * cell_count, MEAN_LOSS_MARGIN) is None:
-        return items
-    return max(items, items_excluding_cell_loss(cell_count, churn))
+    # whoever accepts a larger loss asks fewer items, which have to exclude less by themselves
+    return items if margin > MEAN_LOSS_MARGIN else max(items, items_excluding_cell_loss(cell_count, churn))
 
 
 def items_to_measure(cell_count: int, *, margin: float | None = None) -> int:

@@ -1,8 +1,8 @@
 """Study of judgements where the truth is known: S, D, kappa, states, chance level, intervals, words and the gate.
 
-Beside it the width of intervals against an earlier formula, and planned looks of the gate (`precision.py`). What
-whole comparisons say and which code they leave with are other studies: `gate` with made-up answers, `general_gate`
-with fine-tunes of a pretrained model.
+Beside it the width of intervals against an earlier formula (`precision.py`). What whole comparisons say and which code they
+leave with are other studies: `gate` with made-up answers, `gate_layouts` with planned looks, `general_gate` with fine-tunes
+of a pretrained model.
 
 Everything is simulated, with numpy alone, or drawn from committed trials: fake learners on cells with known answers, trials
 of 531 held-out items in which nothing is better, checkpoints with a known loss. The goals were fixed before; each is printed

@@ -4,9 +4,6 @@ Simulated cells whose items are known to some degree, answered once (greedy) or 
 as six seeds: success and D, in worlds where nothing is better and in those where 1 item in 100 turns in every seed. And
 committed trials through TRL (`leave_one_out.json`), thinned to 480 and 240 items, where the widths are those of real
 changes. The earlier formula adds a fixed number of whole squares (`earlier`).
-
-A way to more power stands beside it: planned looks of the gate (`looks`) at a quarter, a half, three quarters and all of 800
-items, in simulated checkpoints; and the same of 8 cells of 50 items each (`looks_of_cells`).
 """
 
 from __future__ import annotations
@@ -15,7 +12,7 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,108 +21,15 @@ from numpy.typing import NDArray
 
 from mixwright.estimates import crossed as estimates
 from mixwright.estimates.crossed import Estimate, estimate_crossed
-from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.intervals import Z, share_interval
-from mixwright.estimates.items import Item
-from mixwright.estimates.looks import Look
-from mixwright.estimates.outcome import ItemScores
-from mixwright.records import Cell, Interval
-from mixwright.verbs.compare import plan_looks
-from mixwright.verdict.rules.gate import check_protected
+from mixwright.records import Interval
 from mixwright_lab.studies.judgement.cells import majority
 from mixwright_lab.studies.report import RESULTS, Goal
 
 Array = NDArray[np.float64]
-CELLS = (8, 50)
-"""Cells, and items of each, where there are many."""
-LOOKED = 800
-"""Items at the last look, in one cell."""
-CALM, LOST, LOST_BY_ONE = "unharmed, 5 % churned", "lost the margin", "lost the margin, all of it in one cell"
-LOSSES = {CALM: (0.0, 0.05), "unharmed, 20 % churned": (0.0, 0.2), LOST: (MEAN_LOSS_MARGIN, 0.2)}
-"""Loss, and share of the items that change, of a checkpoint that is looked at."""
-
-
-def looks(times: int) -> list[dict[str, Any]]:
-    """How often the gate passes in planned looks and at all items at once, and how many items it takes."""
-    rng, made = np.random.default_rng(11), []
-    for name, (loss, churn) in LOSSES.items():
-        every = (_looked(*answered(np.full((1, LOOKED), 0.7), loss, churn, rng)) for _ in range(times))
-        made.append(_counted("looks", name, every))
-    return made
-
-
-def looks_of_cells(times: int) -> list[dict[str, Any]]:
-    """The same of many small cells of different success, with a loss that all of them share, and with one of a single cell.
-
-    In a single cell the loss is as many times larger as there are cells, so that the mean over cells loses the same.
-    """
-    rng, made = np.random.default_rng(12), []
-    number, items = CELLS
-    success = np.repeat(np.linspace(0.5, 0.8, number)[:, None], items, axis=1)
-    worlds = {name: ([loss] * number, [churn] * number) for name, (loss, churn) in LOSSES.items()}
-    rest, churn = number - 1, LOSSES[LOST][1]
-    worlds[LOST_BY_ONE] = ([number * MEAN_LOSS_MARGIN] + [0.0] * rest, [number * MEAN_LOSS_MARGIN] + [churn] * rest)
-    for name, (losses, churns) in worlds.items():
-        loss, churned = (np.array(values)[:, None] for values in (losses, churns))
-        every = (_looked(*answered(success, loss, churned, rng)) for _ in range(times))
-        made.append(_counted("looks of cells", name, every))
-    return made
-
-
-def answered(
-    success: Array, loss: Array | float, churn: Array | float, rng: np.random.Generator
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Answers before and after, right or wrong, each of shape (cells, items).
-
-    Args:
-        success: before, of the same shape.
-        loss: after minus before, negated; a number or one per cell.
-        churn: share of the items whose answer changes, at least `loss`; the same.
-        rng: draws them.
-    """
-    old, draw = rng.random(success.shape) < success, rng.random(success.shape)
-    return old, np.where(old, draw >= (churn + loss) / 2 / success, draw < (churn - loss) / 2 / (1 - success))
-
-
-def _counted(part: str, world: str, every: Iterable[Mapping[str, int]]) -> dict[str, Any]:
-    """One row of many checkpoints: how many there were, how many of them were so, and the items of all."""
-    total = Counter[str]()
-    for one in every:
-        total.update(one)
-    return {"part": part, "world": world} | dict(total)
-
-
-def _looked(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> dict[str, int]:
-    outcome, items = _decided(old, new)
-    found = {"times": 1, "passed": outcome == "passed", "damaged": outcome == "damaged", "items": items}
-    return {name: int(value) for name, value in found.items()} | {"passed at once": int(_asked(old, new, None) == "passed")}
-
-
-def _decided(old: NDArray[np.bool_], new: NDArray[np.bool_]) -> tuple[str, int]:
-    """What the gate says at the look that decides, and the items of that look."""
-    cells = [Cell(str(place), None, old.shape[1], 0.0) for place in range(len(old))]
-    outcome, items = "inconclusive", 0
-    for size, look in plan_looks(cells, old.size):
-        outcome, items = _asked(old[:, :size], new[:, :size], look), look.items
-        if outcome != "inconclusive":
-            break
-    return outcome, items
-
-
-def _asked(old: NDArray[np.bool_], new: NDArray[np.bool_], look: Look | None) -> str:
-    sides: list[list[ItemScores]] = []
-    for values in (old, new):
-        known: dict[Item, float] = {
-            (str(cell), None, f"{place:04}"): float(value) for (cell, place), value in np.ndenumerate(values)
-        }
-        sides.append([ItemScores.of({"greedy": known, "greedy.swapped": dict.fromkeys(known, 0.0)})])
-    protected = [(str(cell), None) for cell in range(len(old))]
-    return check_protected(sides[0], sides[1], protected, named_by_user=True, margin=MEAN_LOSS_MARGIN, look=look).outcome
-
-
 Row = Mapping[str, Any]
 SAMPLES = 8
-SIZES = ((1, 1000), CELLS, (40, 25))
+SIZES = ((1, 1000), (8, 50), (40, 25))
 """Cells, and items of each."""
 SEEDS = (1, 6)
 GOLD = majority(0.3)
@@ -280,14 +184,12 @@ def jobs(quick: bool) -> list[tuple[str, tuple[Any, ...]]]:
     shapes = itertools.product(WORLDS, SIZES, SEEDS, (1, SAMPLES))
     found: list[tuple[str, tuple[Any, ...]]] = [("simulated", (*shape, 10 if quick else 400)) for shape in shapes]
     found += [("committed", (1 if quick else 10,))]
-    return [*found, ("looks", (10 if quick else 2000,)), ("looks_of_cells", (10 if quick else 2000,))]
+    return found
 
 
 MAKERS = {
     "simulated": simulated,
     "committed": committed,
-    "looks": looks,
-    "looks_of_cells": looks_of_cells,
 }
 """Function of a job, by name."""
 
@@ -323,7 +225,6 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
              narrow.value <= 0.75),
         Goal("coverage of it", kept, ">= 0.93", kept.value >= 0.93),
     ]  # fmt: skip
-    found += goals_of_looks(rows)
     for outcome in OUTCOMES:
         own = [row for row in made if row["outcome"] == outcome]
         places = {(row["size"], row["seeds"]) for row in own}
@@ -335,25 +236,6 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
             Goal(f"no change of {outcome} rejected, worst size and seeds", most, "<= 0.05", most.value <= 0.05),
         ]
     return found
-
-
-def goals_of_looks(rows: Sequence[Row]) -> list[Goal]:
-    """Wrong passes of a loss of the margin, and right ones of what lost nothing, over four looks."""
-
-    def of(part: str, world: str) -> list[Row]:
-        return [row for row in rows if (row["part"], row.get("world")) == (part, world)]
-
-    lost = share(of("looks", LOST), "passed")
-    cells = f"{CELLS[0]} cells x {CELLS[1]} items"
-    found = [Goal("a loss of the margin passes at one of four looks", lost, "<= 0.025", lost.value <= 0.025)]
-    for world in (LOST, LOST_BY_ONE):
-        lost = share(of("looks of cells", world), "passed")
-        name = f"a checkpoint that {world} passes at one of four looks, {cells}"
-        found.append(Goal(name, lost, "<= 0.025", lost.value <= 0.025))
-    kept = share(of("looks of cells", CALM), "passed")
-    found.append(Goal(f"a checkpoint that is {CALM}, passes, {cells}", kept, ">= 0.9", kept.value >= 0.9))
-    hurt = share(of("looks of cells", CALM), "damaged")
-    return [*found, Goal(f"a checkpoint that is {CALM}, is called damaged, {cells}", hurt, "<= 0.05", hurt.value <= 0.05)]
 
 
 def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
@@ -377,18 +259,4 @@ def figures_of(rows: Sequence[Row]) -> dict[str, Any]:
             "coverage": [share(own, f"inside, {way}").value for way in ways],
             "half-width": [float(np.mean([row[f"half, {way}"] for row in own])) for way in ways],
         }
-    return {"worlds, earlier and now": table, "committed trials, earlier and now": real} | figures_of_looks(rows)
-
-
-def figures_of_looks(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, float]]]:
-    """Shares that passed in looks and at once, shares called damaged, and mean items, of each world."""
-    names, found = ("passed", "passed at once", "damaged", "items"), {}
-    for part in ("looks", "looks of cells"):
-        own = [row for row in rows if row["part"] == part]
-        worlds = dict.fromkeys(row["world"] for row in own)
-        groups = {world: [row for row in own if row["world"] == world] for world in worlds}
-        found[part] = {
-            world: {name: sum(row[name] for row in group) / sum(row["times"] for row in group) for name in names}
-            for world, group in groups.items()
-        }
-    return found
+    return {"worlds, earlier and now": table, "committed trials, earlier and now": real}
