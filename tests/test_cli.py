@@ -40,17 +40,18 @@ FLAGS = {
     ),
     "plan": flags(
         "MODEL|RUN.YAML TRAIN",
-        "--batch --dry-run --export --export-to --folder --json --keep --minutes --objective --only-replay --output --planner"
-        " --replay --share --steps",
+        "--batch --dry-run --export --export-to --folder --json --keep --minutes --objective --only-replay --output"
+        " --planner --replay --share --steps",
     ),
     "verdict": flags(
         "BEFORE|RUN AFTER",
-        "--baseline --beside --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to --margin"
-        " --markdown --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on --until-decided --why",
+        "--baseline --beside --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to"
+        " --margin --markdown --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on"
+        " --until-decided --why",
     ),
     "review": "RUN... --full --json",
-    "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --json --model "
-    "--objective --only --output",
+    "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --json "
+    "--model --objective --only --output",
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
     "diagnose": "ROLLOUTS --fail-on --full --json --log-to",
     "init": "FOLDER --json",
