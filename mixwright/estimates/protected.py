@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mixwright.errors import unknown_name
 from mixwright.estimates.cell_states import MIN_ITEMS
+from mixwright.estimates.intervals import Z, wilson
 from mixwright.estimates.items import Items, TaskLevel
 from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Decoding, Outcome
@@ -37,6 +38,14 @@ def find_unreadable_cells(before: SideScores, decoding: Decoding) -> set[TaskLev
     items, success = _mean_success(before, decoding)
     is_unreadable = np.bincount(items.cell, success, len(items.cells)) < READABLE_SHARE * items.counts
     return {items.cells[number] for number in np.flatnonzero(is_unreadable).tolist()}
+
+
+def find_cells_shown_unreadable(before: SideScores, decoding: Decoding) -> set[TaskLevel]:
+    """Return the cells whose 95 % interval of success lies below `READABLE_SHARE`; of a few items, a low share is chance."""
+    items, success = _mean_success(before, decoding)
+    counts = items.counts.astype(float)
+    high = wilson(np.bincount(items.cell, success, len(items.cells)), counts, Z)[1]
+    return {items.cells[number] for number in np.flatnonzero(high < READABLE_SHARE).tolist()}
 
 
 def find_readable_items(before: SideScores, decoding: Decoding) -> Items:

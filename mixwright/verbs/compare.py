@@ -19,6 +19,7 @@ from mixwright.errors import InputError, join_some
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.items import TaskLevel
 from mixwright.estimates.looks import MORE_ITEMS, Look, count_looks
+from mixwright.estimates.protected import find_cells_shown_unreadable
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file, same_tokens
 from mixwright.measure.noise_floor import BATCH_SIZE, NOISE_NOTE, count_changes, note_noise
@@ -239,8 +240,8 @@ def measure_in_looks(
 ) -> tuple[PreparedModels, dict[str, MeasureResult], Look]:
     """Measure both checkpoints on ever more items, until the gate passes or finds damage; answers are kept in the store.
 
-    Rows of a cell are asked in random order. What the gate does not read is asked at the first look only; then the others
-    share its items. Once the mean excludes its loss, only cells that do not exclude theirs are asked.
+    Rows of a cell are asked in random order. What the gate is shown not to read is asked no more, and the others share its
+    items. Once the mean excludes its loss, only cells that do not exclude theirs are asked.
 
     Args:
         ready: models and rows.
@@ -255,7 +256,7 @@ def measure_in_looks(
     orders = _shuffle_rows(corpus, ready.config.seed)
     cells, learners, decoding = corpus.cells(), ready.learners, ready.config.measure.decoding
     sizes = plan_sizes(cells, gating)
-    asked = readable = frozenset(sizes)
+    asked = readable = planned_cells = frozenset(sizes)
     planned, common, taken, former_items, former_seconds = count_looks(sizes.values()), 1, dict(sizes), 0, start
     with folder.lock():  # the folder is ours from now on
         for number in range(1, planned + 1):
@@ -279,11 +280,14 @@ def measure_in_looks(
                 say(f"{look.label}: not decided, because no answer to {names} was right before or after")
             elif gate_result.outcome != "inconclusive" or look.last:
                 return part, results, look
-            waiting = {cell for cell in sizes if cell[0] in unjudged}
+            protected = frozenset((cell.task, cell.level) for cell in gate_result.cells)
             readable = frozenset((cell.task, cell.level) for cell in gate_result.cells if cell.readable)
-            asked = gate_result.undecided | waiting or frozenset(sizes)
-            if number == 1 and len(asked) < len(sizes):
-                sizes |= plan_sizes([cell for cell in cells if (cell.task, cell.level) in asked], gating)
+            open_cells = (protected if question.protect else frozenset(sizes)) - readable
+            open_cells -= find_cells_shown_unreadable(sides[0], decoding) - {cell for cell in sizes if cell[0] in unjudged}
+            asked = gate_result.undecided | open_cells or frozenset(sizes)
+            if len(readable | open_cells) < len(planned_cells):
+                planned_cells = readable | open_cells or planned_cells
+                sizes |= plan_sizes([cell for cell in cells if (cell.task, cell.level) in planned_cells], gating)
             if budget is not None:
                 spent = budget.seconds_spent
                 following = sum(sizes[cell] for cell in asked) / planned
