@@ -79,8 +79,8 @@ def test_what_was_answered_is_not_asked_again(call: Call) -> None:
         assert "The same command goes on from the answers so far" in err
         (answers,) = Path("runs/served").glob("*/answers.jsonl")
         kept = len(answers.read_text().splitlines())
-        with answers.open("a") as file:
-            file.write('{"task": "sum", "id": "9", "sam')  # killed in the middle of a line
+        with answers.open("ab") as file:
+            file.write('{"task": "sum", "id": "9", "sé'.encode()[:-1])  # killed in the middle of a letter
         down[0], asked = False, len(stub.bodies)
         code, out, err = ask(call, stub, "--parallel", "1")
         assert (code, "100.0%" in out) == (0, True), err

@@ -350,7 +350,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self._is_locked = False
+        self._is_kept = False
         self._keeper: contextlib.ExitStack | None = None
         self.manifest = self.path / "manifest.json"
         self.corpus = self.path / "corpus"
@@ -386,15 +386,18 @@ class RunFolder:
     def lock(self) -> Iterator[None]:
         """Hold the folder. Raises InputError when another process holds it; the lock dies with its process."""
         with contextlib.ExitStack() as stack:
-            if not self._is_locked:
-                self._take_lock(self._keeper or stack)
+            if self._keeper is None:
+                self._take_lock(stack)
+            elif not self._is_kept:
+                self._take_lock(self._keeper)
+                self._is_kept = True
             yield
 
     @contextlib.contextmanager
     def keep_lock(self) -> Iterator[None]:
         """Keep a lock that is taken inside until the end: nobody else writes between measuring and judging."""
         with contextlib.ExitStack() as self._keeper:
-            self._keeper.callback(setattr, self, "_keeper", None)
+            self._keeper.callback(vars(self).update, _keeper=None, _is_kept=False)
             yield
 
     def _take_lock(self, stack: contextlib.ExitStack) -> None:
@@ -406,5 +409,3 @@ class RunFolder:
         except BlockingIOError:
             remedy = "Wait for the other run, or choose another folder."
             raise InputError("a run folder nobody else is using", str(self.path), remedy) from None
-        self._is_locked = True
-        stack.callback(setattr, self, "_is_locked", False)
