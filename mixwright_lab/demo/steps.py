@@ -24,6 +24,12 @@ CLOSING = (
 )
 
 
+NO_TOOLS = (
+    "SmolLM2's chat template shows no tools, so TRL leaves them out without a word: train.jsonl holds the rows as they are "
+    "trained on, requests answered by <tool_call>{...}</tool_call>."
+)
+
+
 @dataclass
 class Demo:
     """One demo in a folder.
@@ -42,7 +48,7 @@ class Demo:
     training: Training = field(default_factory=Training)
     margin: int = 15
     max_items: int = 480
-    max_new_tokens: int = 32
+    max_new_tokens: int = 40
     began: float = field(default_factory=time.monotonic)
 
     @cached_property
@@ -52,13 +58,14 @@ class Demo:
 
     def audit(self) -> None:
         """Look at the data as it was delivered; no model is needed."""
-        say("1. The data as it was delivered: requests with their tool calls. Its flaws are planted.")
-        self.step(lambda: command("audit", self.files.train, "--eval", self.files.delivered))
+        say("1. The data as it was delivered: requests, their tools and tool calls. Its flaws are planted.")
+        self.step(lambda: command("audit", self.files.with_tools, "--eval", self.files.delivered))
         say("The leaked items leave the test.\n")
 
     def run(self) -> int:
         """Everything after the audit; returns 0 where the page was written."""
         say("2. The model is trained on tool calls alone, as a script of TRL does it (LoRA).")
+        say(NO_TOOLS)
         narrow = self.train("narrow", self.files.train)
         say("\n3. What did it learn, and what became of everything else? Nobody has written a test of that.")
         self.judge(narrow, self.files.train)
