@@ -17,8 +17,8 @@ from mixwright.corpus import read_corpus
 from mixwright.corpus.identity import prompt_key
 from mixwright.learner.tiny import build_tiny
 from mixwright.mine.own_answers import usable_prompts
-from mixwright.records import messages, plain
-from mixwright.tool_calls import calls_in
+from mixwright.records import plain
+from mixwright.tool_calls import find_calls
 from mixwright_lab.demo.requests import (
     LEAKED_ITEMS,
     NEW_TASK,
@@ -43,7 +43,7 @@ def test_flaws_are_planted_as_said(seed: int, tmp_path: Path) -> None:
     train, test, delivered = rows(files.train), rows(files.test), rows(files.delivered)
     given = read_corpus(CorpusConfig(str(files.with_tools)))
     assert [row | {"tools": list(SCHEMAS)} for row in train] == rows(files.with_tools)
-    calls = [(call, row.tools) for row in given for call in calls_in(messages(row.target)[0])]
+    calls = [(call, row.tools) for row in given for call in find_calls(plain(row.target))]
     assert len(calls) == len(train)
     assert all(find_faults(call.name, call.arguments, tools) == [] for call, tools in calls)
     assert (len(train), len(test), len(delivered)) == (TRAIN_ROWS + REPEATED_ROWS, TEST_ITEMS, TEST_ITEMS + LEAKED_ITEMS)

@@ -1,12 +1,11 @@
 """Study of narrow SFT on real tool calls: do tools in the system message keep what rows without them lose?
 
 SmolLM2-135M-Instruct learns calls of a public benchmark (simple_python of the Berkeley function calling leaderboard, gorilla
-6ea57973, the first allowed value of each argument) with LoRA: 32 rows, 8 steps of 4. Arms see the same rows in one order:
+6ea57973, the first allowed value of each argument) with LoRA: 24 rows, 6 steps of 4. Arms see the same rows in one order:
 
 - `without tools`: the request alone, answered by `<tool_call>{"name": ..., "arguments": ...}</tool_call>`;
 - `with tools`: the row's tool in the system message. The model's chat template shows no tools, so that Mixwright writes them
-  there in the form that Hermes and Qwen use;
-- each of the two with a quarter of replay: own greedy answers to the suite's requests, on top of the new rows.
+  there in the form that Hermes and Qwen use.
 
 Read are unseen calls, asked as the arm was trained, right where one combination of allowed values is given; items of the
 suite, replayed and sealed kinds apart, asked without tools; some of them again beside a tool that does not help; and
@@ -19,8 +18,8 @@ had many users: steps, rows and items were sized by CPU seconds, before any outc
 
 Source: own; the study `general`, whose tool calls were JSON that nobody trains.
 Unit: one training.
-Cost: two minutes of one thread for a training without tools and its answers, three and a half with tools.
-Blind spot: one model of 135M parameters, LoRA, one tool a row; greedy answers of 32 tokens, calls of 96.
+Cost: 80 seconds of one thread for a training without tools and its answers, 150 with tools.
+Blind spot: one model of 135M parameters, LoRA, few rows, one tool a row; greedy answers of 32 tokens, calls of 96.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.calls [--quick] [--report]
 
@@ -42,22 +41,21 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
-from mixwright.suite.draw import REPLAYED, read_requests
 from mixwright.tool_calls import Call, find_calls, read_tools, write_calls
 from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies import general
 from mixwright_lab.studies.call_faults import read_benchmark
-from mixwright_lab.studies.general import AT_ONCE, MODEL, Row, answer, as_messages, by_kind, right
+from mixwright_lab.studies.general import AT_ONCE, MODEL, Row, answer, as_messages, right
 from mixwright_lab.studies.jobs import append_row, read_rows, write_rows
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
 
 SEEDS, QUICK = (241, 251, 257, 263, 269), (3,)
 ROWS_FILE, PLACE = RESULTS / "calls.rows.jsonl", Path("runs") / "calls"
-TRAINING = Training(steps=8, batch=4)
-NEW_ROWS, REPLAY_SHARE, OWN_ANSWER_TOKENS = TRAINING.steps * TRAINING.batch, 0.25, 96
+TRAINING = Training(steps=6, batch=4)
+NEW_ROWS = TRAINING.steps * TRAINING.batch
 ROOM, CALL_ROOM = 32, 96
-ITEMS = {"open": 25, "sealed": 40, "beside": 6, "irrelevant": 6, "new": 12}
+ITEMS = {"open": 12, "sealed": 24, "beside": 4, "irrelevant": 4, "new": 8}
 """Items of the suite's replayed and sealed kinds, of those asked beside a tool, of questions that no tool answers, and
 unseen calls."""
 KNOWN_SEEDS = (223, 227, 229)
@@ -67,8 +65,7 @@ LONGEST_ROW = 720
 MOST_COMBINATIONS = 16
 """Of allowed values of a test item."""
 BEFORE, PLAIN, TOOLS = "before", "without tools", "with tools"
-PLAIN_REPLAY, TOOLS_REPLAY = "without tools, replay", "with tools, replay"
-WAVES = ((SEEDS, (PLAIN, TOOLS)), (SEEDS, (BEFORE,)), (SEEDS[:2], (PLAIN_REPLAY, TOOLS_REPLAY)))
+WAVES = ((SEEDS, (PLAIN, TOOLS)), (SEEDS, (BEFORE,)))
 """Seeds and arms, in the order in which they run."""
 CALL = re.compile(r"\s*<tool_call>")
 MOST_CALLS = 5.0
@@ -117,31 +114,10 @@ def asked(row: Mapping[str, Any], *, with_tools: bool) -> list[dict[str, Any]]:
     return [{**first, "tools": row["tools"]} if with_tools else first, *rest]
 
 
-def rows_of(arm: str, seed: int, folder: Path) -> list[dict[str, Any]]:
-    """Draw the rows that an arm trains on."""
-    rng, with_tools = random.Random(f"calls {seed}"), arm in (TOOLS, TOOLS_REPLAY)
-    new = [
-        {"task": "new", "prompt": asked(row, with_tools=with_tools), "completion": row["answer"][0]}
-        for row in public_rows(seed)[:NEW_ROWS]
-    ]
-    replay = own_answers(round(NEW_ROWS * REPLAY_SHARE / (1 - REPLAY_SHARE)), rng, folder) if "replay" in arm else []
-    return rng.sample([*new, *replay], len(new) + len(replay))
-
-
-def own_answers(count: int, rng: random.Random, folder: Path) -> list[dict[str, Any]]:
-    """Draw requests, kinds alike, and answer them with the model."""
-    from mixwright.config import CorpusConfig
-    from mixwright.corpus import read_corpus
-    from mixwright.learner.load import load_learner
-    from mixwright.mine.own_answers import rehearsal_rows
-
-    every = [{"task": kind, "prompt": as_messages(row["prompt"])} for kind in REPLAYED for row in read_requests(kind)]
-    chosen = write_rows(folder / "asked.jsonl", by_kind(every, 2 * count, rng))
-    train = write_rows(folder / "first.jsonl", [{"task": "new", "prompt": as_messages("-"), "completion": "-"}])
-    corpus = read_corpus(CorpusConfig(str(train), eval_share=0.0, rehearse=str(chosen)))
-    made = rehearsal_rows(corpus, lambda: load_learner(MODEL), max_new_tokens=OWN_ANSWER_TOKENS)
-    rows = [{"task": row.task, "prompt": list(row.prompt or ()), "completion": str(row.target)} for row in made.rows]
-    return by_kind(rows, count, rng)
+def rows_of(arm: str, seed: int) -> list[dict[str, Any]]:
+    """Return the rows that an arm trains on."""
+    rows = public_rows(seed)[:NEW_ROWS]
+    return [{"task": "new", "prompt": asked(row, with_tools=arm == TOOLS), "completion": row["answer"][0]} for row in rows]
 
 
 def known_items() -> list[dict[str, Any]]:
@@ -190,13 +166,11 @@ def do_job(job: CallsJob) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder, source, steps = Path(name), MODEL, 0
         if job.arm != BEFORE:
-            rows = rows_of(job.arm, job.seed, folder)
-            steps = 2 if job.quick else -(-len(rows) // TRAINING.batch)
-            source, how = str(folder / "model"), replace(TRAINING, steps=steps)
-            path = write_rows(folder / "rows.jsonl", rows)
+            source, steps = str(folder / "model"), 2 if job.quick else TRAINING.steps
+            path, how = write_rows(folder / "rows.jsonl", rows_of(job.arm, job.seed)), replace(TRAINING, steps=steps)
             fine_tune(MODEL, path, folder / "model", how, seed=job.seed, at_once=AT_ONCE)
         learner, answers = load_learner(source), list[list[Any]]()
-        items = test_items(job.seed, with_tools=job.arm not in (PLAIN, PLAIN_REPLAY))[:: 4 if job.quick else 1]
+        items = test_items(job.seed, with_tools=job.arm != PLAIN)[:: 4 if job.quick else 1]
         if job.arm == BEFORE:
             items = [item for item in items if item["ring"] not in ("open", "sealed")]
         for room, of_new in ((ROOM, False), (CALL_ROOM, True)):
@@ -251,7 +225,7 @@ def figures_of(rows: Mapping[tuple[int, str], Row]) -> tuple[dict[str, Any], dic
             for seed, arm in rows
             if arm == one and name in by_run.get((seed, other), ())
         ]
-        for one, other in ((TOOLS, PLAIN), (TOOLS, BEFORE), (PLAIN_REPLAY, PLAIN), (TOOLS_REPLAY, TOOLS))
+        for one, other in ((TOOLS, PLAIN), (TOOLS, BEFORE))
         for name in READINGS
     }
     return table, differences
