@@ -68,6 +68,12 @@ def test_completions_of_one_json_form_are_measured(form: str, column: str) -> No
     assert [load_grader("json_fields").grade(example, text) for text in texts[:2]] == [1.0, 0.0]
 
 
+def test_calls_between_tags_need_no_tools_in_their_rows() -> None:
+    call = '<tool_call>\n{"name": "find", "arguments": {"n": NUMBER}}\n</tool_call>'
+    found = proposal(*(("Find it", call.replace("NUMBER", str(number))) for number in range(3)))
+    assert (found.grader, found.why) == ("tool_call", "tool_call: 3 of 3 answers are tool calls")
+
+
 @pytest.mark.parametrize(
     "text",
     [

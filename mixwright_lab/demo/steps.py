@@ -25,8 +25,8 @@ CLOSING = (
 
 
 NO_TOOLS = (
-    "SmolLM2's chat template shows no tools, so TRL leaves them out without a word: train.jsonl holds the rows as they are "
-    "trained on, requests answered by <tool_call>{...}</tool_call>."
+    "SmolLM2's chat template shows neither tools nor calls; TRL alone would leave both out without a word. Mixwright writes "
+    "calls as <tool_call>{...}</tool_call>. It would write tools into the system message: train.jsonl has none."
 )
 
 
