@@ -30,6 +30,13 @@ NO_TOOLS = (
 )
 
 
+MARKED = (
+    "With their tools in the system message, rows cost other requests less: trained on 24 public rows with calls, five "
+    "seeds, models kept 58 % of the right answers, and 2 % without the tools; but beside a tool, both call one whatever is "
+    "asked (python -m mixwright_lab.studies.calls)."
+)
+
+
 @dataclass
 class Demo:
     """One demo in a folder.
@@ -69,6 +76,7 @@ class Demo:
         narrow = self.train("narrow", self.files.train)
         say("\n3. What did it learn, and what became of everything else? Nobody has written a test of that.")
         self.judge(narrow, self.files.train)
+        say(MARKED)
         say("\n4. The plan: the model answers general requests itself, and these answers go among the rows.")
         plan = ("--max-new-tokens", 3 * self.max_new_tokens, "--folder", self.folder / "plan")
         self.step(lambda: command("plan", MODEL, self.files.train, *plan))
