@@ -41,11 +41,9 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_flaws_are_planted_as_said(seed: int, tmp_path: Path) -> None:
     files = write_requests(tmp_path / "a", seed)
     train, test, delivered = rows(files.train), rows(files.test), rows(files.delivered)
-    given = read_corpus(CorpusConfig(str(files.with_tools)))
     assert [row | {"tools": list(SCHEMAS)} for row in train] == rows(files.with_tools)
-    calls = [(call, row.tools) for row in given for call in find_calls(plain(row.target))]
-    assert len(calls) == len(train)
-    assert all(find_faults(call.name, call.arguments, tools) == [] for call, tools in calls)
+    called = [(row.tools, call) for row in read_corpus(str(files.with_tools)) for call in find_calls(plain(row.target))]
+    assert [find_faults(*call, tools) for tools, call in called] == [[]] * len(train)
     assert (len(train), len(test), len(delivered)) == (TRAIN_ROWS + REPEATED_ROWS, TEST_ITEMS, TEST_ITEMS + LEAKED_ITEMS)
     asked = {prompt_key(row["prompt"]) for row in train}
     assert len({prompt_key(row["prompt"]) for row in train}) == TRAIN_ROWS

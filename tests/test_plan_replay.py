@@ -75,14 +75,12 @@ def test_half_of_the_requests_are_asked_beside_the_tools_of_the_rows(call: Call,
 
     monkeypatch.setattr(replaying, "rehearsal_rows", rehearse)
     checkpoint("model", chat=True)
-    rows = [row | {"tools": [None, '[{"name": "find"}]'][number % 2]} for number, row in enumerate(CHAT)]
+    rows = [row | {"tools": '[{"name": "find"}]'} for row in CHAT]
     code, _, err = call("plan", "model", write("train.jsonl", rows))
     assert code == 0, err
     replay = [json.loads(line) for line in Path("plan/replay.jsonl").read_text(encoding="utf-8").splitlines()]
-    beside = [row for row in replay if "tools" in row]
     assert len(replay) == len(asked) - 1, "a call is no answer to such a request"
-    assert len(beside) == len(asked) // 2 - 1
-    assert all(json.loads(row["tools"])[0]["function"]["name"] == "find" for row in beside)
+    assert sum('"find"' in row.get("tools", "") for row in replay) == len(asked) // 2 - 1
 
 
 def test_no_answer_is_in_the_file_more_than_four_times_and_that_is_said(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
