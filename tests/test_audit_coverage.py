@@ -54,7 +54,6 @@ def test_chance_by_hand() -> None:
         ('{"function": {"name": "a", "arguments": {"name": "Ben"}}}', ("tool a",), ("a(name)",)),
         ('<tool_call>\n{"name": "a", "arguments": {"x": 1}}\n</tool_call>', ("tool a",), ("a(x)",)),
         ('{"year": 1905, "city": "Bern"}', (), ("key year", "key city")),
-        ('{"name": "Ann", "age": 3}', (), ("key name", "key age")),
         ('{"tool": ', (), ()),
         ("[" * 3000, (), ()),
     ],
