@@ -14,7 +14,7 @@ Items of the suite are those that the model had right before any training, as th
 (seeds 223, 227 and 229), so that the share that is right after training is the share that is kept.
 
 Seed 3, of tuning, decides nothing; goals and seeds were committed before the others were run. It is small because two cores
-had many users: steps, rows and items were sized by CPU seconds, before any outcome was seen.
+had many users: steps, rows and items were sized by CPU seconds, before any outcome of these seeds was seen.
 
 Source: own; the study `general`, whose tool calls were JSON that nobody trains.
 Unit: one training.
