@@ -51,6 +51,7 @@ def test_chance_by_hand() -> None:
         ('{"tool": "alarm", "time": "7"}', ("tool alarm",), ("alarm(time)",)),
         ('[{"name": "a", "arguments": {"x": 1}}, {"name": "b", "arguments": {}}]', ("tool a", "tool b"), ("a(x)",)),
         ('{"function": {"name": "a", "arguments": {"name": "Ben"}}}', ("tool a",), ("a(name)",)),
+        ('<tool_call>\n{"name": "a", "arguments": {"x": 1}}\n</tool_call>', ("tool a",), ("a(x)",)),
         ('{"year": 1905, "city": "Bern"}', (), ("key year", "key city")),
         ('{"tool": ', (), ()),
         ("[" * 3000, (), ()),

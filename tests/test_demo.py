@@ -11,16 +11,19 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file
 
+from mixwright.audit.steps.call_schema import find_faults
 from mixwright.config import CorpusConfig, ModelConfig
 from mixwright.corpus import read_corpus
 from mixwright.corpus.identity import prompt_key
 from mixwright.learner.tiny import build_tiny
 from mixwright.mine.own_answers import usable_prompts
 from mixwright.records import plain
+from mixwright.tool_calls import find_calls
 from mixwright_lab.demo.requests import (
     LEAKED_ITEMS,
     NEW_TASK,
     REPEATED_ROWS,
+    SCHEMAS,
     TEST_ITEMS,
     TRAIN_ROWS,
     requests,
@@ -38,9 +41,12 @@ def rows(path: Path) -> list[dict[str, Any]]:
 def test_flaws_are_planted_as_said(seed: int, tmp_path: Path) -> None:
     files = write_requests(tmp_path / "a", seed)
     train, test, delivered = rows(files.train), rows(files.test), rows(files.delivered)
+    assert [row | {"tools": list(SCHEMAS)} for row in train] == rows(files.with_tools)
+    called = [(row.tools, call) for row in read_corpus(str(files.with_tools)) for call in find_calls(plain(row.target))]
+    assert [find_faults(*call, tools) for tools, call in called] == [[]] * len(train)
     assert (len(train), len(test), len(delivered)) == (TRAIN_ROWS + REPEATED_ROWS, TEST_ITEMS, TEST_ITEMS + LEAKED_ITEMS)
     asked = {prompt_key(row["prompt"]) for row in train}
-    assert len({row["prompt"] for row in train}) == TRAIN_ROWS
+    assert len({prompt_key(row["prompt"]) for row in train}) == TRAIN_ROWS
     assert sum(prompt_key(row["prompt"]) in asked for row in delivered) == LEAKED_ITEMS
     assert not any(prompt_key(row["prompt"]) in asked for row in test)
     again = write_requests(tmp_path / "b", seed)
@@ -71,7 +77,7 @@ def test_the_tables_ask_each_thing_once() -> None:
         assert all(len(entry.split(": ")) == 2 for entry in table.split("; "))
     made = list(requests(random.Random(3)))
     assert len({prompt for prompt, _ in made}) == len(made) >= TEST_ITEMS + TRAIN_ROWS
-    assert all(json.loads(call)["tool"] in ("alarm", "call", "weather", "lights", "note") for _, call in made)
+    assert {call.name for _, call in made} == {"alarm", "call", "weather", "lights", "note"}
 
 
 def test_an_adapter_scaled_by_a_half_has_half_of_its_alpha(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from cli_call import Call, write
 from test_direct import checkpoint
 
+from mixwright.corpus import Corpus
 from mixwright.mine.own_answers import RehearsalRows
 from mixwright.records import Example, Plan
 from mixwright.run.folder import read_yaml
@@ -60,6 +62,25 @@ def test_every_row_stands_once_in_the_mix_beside_a_quarter_of_answers_of_all_kin
     assert "mixwright verdict model YOUR_MODEL --trained-on plan/mix.jsonl" in out
     assert len(out.splitlines()) <= 12
     assert len(Path("plan/replay.jsonl").read_text(encoding="utf-8").splitlines()) == 60
+
+
+def test_half_of_the_requests_are_asked_beside_the_tools_of_the_rows(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[Example]()
+
+    def rehearse(corpus: Corpus, load: Any, **_: Any) -> RehearsalRows:
+        """Answer every request, the second one by a call."""
+        asked.extend(corpus.select(split="rehearse"))
+        made = [replace(row, target="find(a=1)" if number == 1 else "Yes") for number, row in enumerate(asked)]
+        return RehearsalRows(tuple(made), (), 0, len(made), {})
+
+    monkeypatch.setattr(replaying, "rehearsal_rows", rehearse)
+    checkpoint("model", chat=True)
+    rows = [row | {"tools": '[{"name": "find"}]'} for row in CHAT]
+    code, _, err = call("plan", "model", write("train.jsonl", rows))
+    assert code == 0, err
+    replay = [json.loads(line) for line in Path("plan/replay.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(replay) == len(asked) - 1, "a call is no answer to such a request"
+    assert sum('"find"' in row.get("tools", "") for row in replay) == len(asked) // 2 - 1
 
 
 def test_no_answer_is_in_the_file_more_than_four_times_and_that_is_said(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

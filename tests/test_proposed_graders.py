@@ -68,6 +68,11 @@ def test_completions_of_one_json_form_are_measured(form: str, column: str) -> No
     assert [load_grader("json_fields").grade(example, text) for text in texts[:2]] == [1.0, 0.0]
 
 
+def test_calls_between_tags_need_no_tools_in_their_rows() -> None:
+    call = '<tool_call>\n{"name": "find", "arguments": {"n": 5}}\n</tool_call>'
+    assert proposal(("Find it", call), ("Find 5", call)).why == "tool_call: 2 of 2 answers are tool calls"
+
+
 @pytest.mark.parametrize(
     "text",
     [

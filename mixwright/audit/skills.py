@@ -5,10 +5,9 @@ Source: skills as units of coverage, Zhao et al. 2025 (arXiv 2508.01191); the pa
 
 from __future__ import annotations
 
-import json
 from typing import NamedTuple
 
-from mixwright.tool_calls import calls_of
+from mixwright.tool_calls import decode, find_calls
 
 MAX_JSON_CHARACTERS = 20_000
 
@@ -30,24 +29,20 @@ def read_skills(named: tuple[str, ...], answer: str) -> Skills:
     Examples:
         >>> read_skills((), '{"tool": "alarm", "time": "7:00"}')[:2]
         (('tool alarm',), ('alarm(time)',))
+        >>> read_skills((), '<tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>')[:2]
+        (('tool find',), ('find(a)',))
     """
     if named:
         return Skills(named, parsed=False)
-    is_json = answer[:1] in ("{", "[") and len(answer) <= MAX_JSON_CHARACTERS
-    return (_read_calls(answer) if is_json else None) or Skills()
+    calls = find_calls(answer)
+    if not calls:
+        return _read_keys(answer)
+    used = [f"{call.name}({key})" for call in calls if isinstance(call.arguments, dict) for key in call.arguments]
+    return Skills(tuple(f"tool {call.name}" for call in calls), tuple(dict.fromkeys(used)))
 
 
-def _read_calls(answer: str) -> Skills | None:
-    """Tools and their arguments; keys where an object calls none; None where it is no JSON."""
-    try:
-        value = json.loads(answer)
-    except (ValueError, RecursionError):
-        return None
-    calls, others = list[str](), list[str]()
-    for one in value if isinstance(value, list) else [value]:
-        found = list(calls_of(one, is_marked=True))
-        calls += [f"tool {name}" for name, _ in found]
-        others += [f"{name}({key})" for name, arguments in found for key in arguments]
-        if not found and isinstance(one, dict):
-            others += [f"key {key}" for key in one]
-    return Skills(tuple(calls), tuple(dict.fromkeys(others)))
+def _read_keys(answer: str) -> Skills:
+    """Return the keys of an answer that is a JSON object, or a list of some."""
+    value = decode(answer) if len(answer) <= MAX_JSON_CHARACTERS else None
+    objects = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+    return Skills((), tuple(dict.fromkeys(f"key {key}" for one in objects for key in one)))

@@ -148,9 +148,11 @@ def _propose_for_words(answers: Sequence[str]) -> ProposedGrader:
 
 
 def _calls_tools(row: Example, text: str) -> bool:
-    """Find whether an answer calls tools: as a structure, or as text in a row that has tools."""
+    """Find whether an answer calls tools: as a structure, between tags, or as any text of a row that has tools."""
     turns = row.target if isinstance(row.target, tuple) else ()
-    return any(turn.get("tool_calls") for turn in turns) or (bool(row.tools) and bool(find_calls(text, row.tools)))
+    if row.tools or not text.startswith("<tool_call>"):
+        return any(turn.get("tool_calls") for turn in turns) or (bool(row.tools) and bool(find_calls(text, row.tools)))
+    return all(call.name for call in find_calls(text))
 
 
 def _declines_tools(row: Example, text: str) -> bool:

@@ -29,6 +29,7 @@ from mixwright.plan.stage import make_plan
 from mixwright.records import Example, Plan, plain
 from mixwright.run.folder import RunFolder, check_own_folder, write_json, write_plan, write_text
 from mixwright.suite.draw import REPLAYED, read_requests, write_suite
+from mixwright.tool_calls import find_calls, read_tools
 from mixwright.verbs import output
 from mixwright.verbs.budget import time_left
 from mixwright.verbs.direct import load_models
@@ -86,12 +87,14 @@ def plan_training(
     check_own_folder(folder, "mix.jsonl")
     columns = parse_columns(measuring.column)
     raw = {str(location): row for row, location in read_rows(train, "train")}
-    first = next(iter(raw.values()))
     forms = {find_form(row, columns): choose_form(row, columns) for row in raw.values()}
+    with_tools = [row for row in raw.values() if read_tools(row.get("tools"))]
+    first = next(iter((*with_tools, *raw.values())))
     chat, write_row = any(takes_messages(row, columns) for row in raw.values()), choose_form(first, columns)
     drawn = max(len(raw) / (1 - share), (planning.steps or 0) * batch) * share
     per_kind = math.ceil(ASKED_PER_ROW * drawn / len(REPLAYED))
     requests = [] if planning.only_replay else list(list_requests(per_kind, single=not chat))
+    requests = [{**row, **_tools_beside(number, with_tools)} for number, row in enumerate(requests)]
     sources = [str(write_suite(find_store(), requests))] if requests else []
     sources += (planning.replay or "").splitlines()
     data = CorpusConfig(train, rehearse="\n".join(sources), eval_share=0.0, columns=columns)
@@ -103,12 +106,16 @@ def plan_training(
         write_row = partial(write_plainly, chat=chat)
         output.say(f"Your rows have {len(forms)} forms, so all of mix.jsonl is prompt and completion.")
     asked = len(corpus.select(split=REHEARSE_SPLIT))
-    output.say(f"replay: {model} answers {format_count(asked, 'request')}")
+    beside = ", half of the general ones beside your tools" if with_tools and requests else ""
+    output.say(f"replay: {model} answers {format_count(asked, 'request')}{beside}")
     from mixwright.measure.kept_answers import make_keeping
 
     (learner,) = make_keeping(load_models((model,), measuring))
     limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
     made = rehearsal_rows(corpus, lambda: learner, **limits)
+    made = replace(
+        made, rows=tuple(row for row in made.rows if not (row.tools and find_calls(plain(row.target), row.tools)))
+    )
     output.say_notes(made.notes, "replay")
     if not made.rows:
         remedy = "Raise --max-new-tokens or --budget, or train without replay."
@@ -151,6 +158,13 @@ def list_requests(per_kind: int, *, single: bool) -> Iterator[dict[str, Any]]:
         rows = [row for row in read_requests(kind) if not single or isinstance(row["prompt"], str)]
         for row in Random(0).sample(rows, min(per_kind, len(rows))):
             yield {"task": f"{PREFIX}{kind}"} | row
+
+
+def _tools_beside(number: int, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the tools of a user's row for every second request: models that see tools in the new rows alone call them
+    whatever is asked (study `calls`).
+    """
+    return {"tools": rows[number % len(rows)]["tools"]} if rows and number % 2 else {}
 
 
 def find_column(row: Mapping[str, Any], ours: str, columns: Mapping[str, str]) -> str | None:
@@ -196,6 +210,8 @@ def choose_form(row: Mapping[str, Any], columns: Mapping[str, str]) -> Any:
 
     def write(answered: Example) -> dict[str, Any]:
         label = {} if task is None else {task: answered.task}
+        if answered.tools:
+            label |= tools_of(answered) if isinstance(row.get("tools"), str) else {"tools": answered.tools}
         turns, answer = as_chat(answered.prompt or ""), as_chat(answered.target or "", "assistant")
         if chat is not None:
             messages = [{"role": str(turn["role"]), "content": turn["content"]} for turn in (*turns, *answer)]

@@ -14,7 +14,7 @@ from typing import Any
 from mixwright_lab.demo.steps import Demo
 from mixwright_lab.demo.training import Training
 
-SHORT: dict[str, Any] = {"training": Training(steps=3), "margin": 45, "max_new_tokens": 12}
+SHORT: dict[str, Any] = {"training": Training(steps=3), "margin": 45, "max_new_tokens": 16}
 """The same demo where its figures do not matter."""
 
 

@@ -7,8 +7,10 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mixwright.run.folder import write_text
+from mixwright.tool_calls import Call, write_calls
 
 TRAIN_ROWS, TEST_ITEMS = 180, 30
 LEAKED_ITEMS, REPEATED_ROWS = 12, 8
@@ -49,14 +51,31 @@ TOOLS: dict[str, tuple[tuple[str, ...], tuple[tuple[str, tuple[str, ...]], ...]]
     ),
 }
 """Tool -> wordings of a request, and the arguments that it takes, in the order of the call."""
+SCHEMAS = tuple(
+    {
+        "type": "function",
+        "function": {
+            "name": tool,
+            "parameters": {
+                "type": "object",
+                "properties": {name: {"type": "string"} for name, _ in arguments},
+                "required": [name for name, _ in arguments],
+            },
+        },
+    }
+    for tool, (_, arguments) in TOOLS.items()
+)
+"""Schemas of the tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestFiles:
     """JSONL files of one demo."""
 
+    with_tools: Path
+    """Requests with their tool calls, and the schemas of all tools in each row."""
     train: Path
-    """Requests with their tool calls."""
+    """The same rows without the schemas."""
     delivered: Path
     """Test items as delivered: some of them stand in the training file."""
     test: Path
@@ -73,21 +92,30 @@ def write_requests(folder: Path, seed: int) -> RequestFiles:
     rng = random.Random(seed)
     calls = list(requests(rng))
     test, train = calls[:TEST_ITEMS], calls[TEST_ITEMS : TEST_ITEMS + TRAIN_ROWS]
+    trained, delivered = train + train[-REPEATED_ROWS:], test + train[:LEAKED_ITEMS]
+    rows = [_train_row(prompt, call) for prompt, call in rng.sample(trained, len(trained))]
     parts = {
-        "train": [
-            {"task": NEW_TASK, "prompt": prompt, "completion": call} for prompt, call in train + train[-REPEATED_ROWS:]
-        ],
-        "delivered": [{"task": NEW_TASK, "prompt": prompt, "answer": call} for prompt, call in test + train[:LEAKED_ITEMS]],
-        "test": [{"task": NEW_TASK, "prompt": prompt, "answer": call} for prompt, call in test],
+        "with_tools": [{**row, "tools": list(SCHEMAS)} for row in rows],
+        "train": rows,
+        "delivered": [_test_row(prompt, call) for prompt, call in rng.sample(delivered, len(delivered))],
+        "test": [_test_row(prompt, call) for prompt, call in rng.sample(test, len(test))],
     }
-    shuffled = {name: rng.sample(part, len(part)) for name, part in parts.items()}
-    files = RequestFiles(**{name: folder / f"{name}.jsonl" for name in shuffled})
-    for name, rows in shuffled.items():
-        write_text(getattr(files, name), "".join(json.dumps(row) + "\n" for row in rows))
+    files = RequestFiles(**{name: folder / f"{name}.jsonl" for name in parts})
+    for name, part in parts.items():
+        write_text(getattr(files, name), "".join(json.dumps(row) + "\n" for row in part))
     return files
 
 
-def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
+def _train_row(prompt: str, call: Call) -> dict[str, Any]:
+    answer = {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": call._asdict()}]}
+    return {"task": NEW_TASK, "prompt": [{"role": "user", "content": prompt}], "completion": [answer]}
+
+
+def _test_row(prompt: str, call: Call) -> dict[str, Any]:
+    return {"task": NEW_TASK, "prompt": [{"role": "user", "content": prompt}], "answer": write_calls([call])}
+
+
+def requests(rng: random.Random) -> Iterator[tuple[str, Call]]:
     """Requests and their tool calls, each once, in an order drawn by `rng`; tools take turns until one has no more."""
     every = {
         tool: [(form, *values) for form in forms for values in _values(places)] for tool, (forms, places) in TOOLS.items()
@@ -98,7 +126,7 @@ def requests(rng: random.Random) -> Iterator[tuple[str, str]]:
         for tool, own in every.items():
             form, *values = own.pop()
             given = dict(zip((name for name, _ in TOOLS[tool][1]), values, strict=True))
-            yield form.format(**given), json.dumps({"tool": tool, **given})
+            yield form.format(**given), Call(tool, given)
 
 
 def _values(arguments: tuple[tuple[str, tuple[str, ...]], ...]) -> Iterator[tuple[str, ...]]:

@@ -24,6 +24,19 @@ CLOSING = (
 )
 
 
+NO_TOOLS = (
+    "SmolLM2's chat template shows neither tools nor calls; TRL alone would leave both out without a word. Mixwright writes "
+    "calls as <tool_call>{...}</tool_call>. It would write tools into the system message: train.jsonl has none."
+)
+
+
+MARKED = (
+    "With their tools in the system message, rows cost other requests less: trained on 24 public rows with calls, five "
+    "seeds, models kept 58 % of the right answers, and 2 % without the tools; but beside a tool, both call one whatever is "
+    "asked (python -m mixwright_lab.studies.calls)."
+)
+
+
 @dataclass
 class Demo:
     """One demo in a folder.
@@ -42,7 +55,7 @@ class Demo:
     training: Training = field(default_factory=Training)
     margin: int = 15
     max_items: int = 480
-    max_new_tokens: int = 32
+    max_new_tokens: int = 40
     began: float = field(default_factory=time.monotonic)
 
     @cached_property
@@ -52,16 +65,18 @@ class Demo:
 
     def audit(self) -> None:
         """Look at the data as it was delivered; no model is needed."""
-        say("1. The data as it was delivered: requests with their tool calls. Its flaws are planted.")
-        self.step(lambda: command("audit", self.files.train, "--eval", self.files.delivered))
+        say("1. The data as it was delivered: requests, their tools and tool calls. Its flaws are planted.")
+        self.step(lambda: command("audit", self.files.with_tools, "--eval", self.files.delivered))
         say("The leaked items leave the test.\n")
 
     def run(self) -> int:
         """Everything after the audit; returns 0 where the page was written."""
         say("2. The model is trained on tool calls alone, as a script of TRL does it (LoRA).")
+        say(NO_TOOLS)
         narrow = self.train("narrow", self.files.train)
         say("\n3. What did it learn, and what became of everything else? Nobody has written a test of that.")
         self.judge(narrow, self.files.train)
+        say(MARKED)
         say("\n4. The plan: the model answers general requests itself, and these answers go among the rows.")
         plan = ("--max-new-tokens", 3 * self.max_new_tokens, "--folder", self.folder / "plan")
         self.step(lambda: command("plan", MODEL, self.files.train, *plan))

@@ -113,18 +113,9 @@ def _talk(row: Example) -> list[dict[str, Any]]:
 
 def read_public(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of the three public sets, as OpenAI's messages or as they are."""
-    benchmark = list[dict[str, Any]]()
-    for part in ("multiple", "parallel_multiple", "live_multiple"):
-        asked, gold = (_read_lines(folder / f"bfcl_{part}{end}.json") for end in ("", "_gold"))
-        right = {row["id"]: row["ground_truth"] for row in gold}
-        for row in asked[:200]:
-            calls = [
-                {"type": "function", "function": {"name": name, "arguments": _first_allowed(arguments)}}
-                for call in right[row["id"]]
-                for name, arguments in call.items()
-            ]
-            answer = {"role": "assistant", "content": None, "tool_calls": calls}
-            benchmark.append({"messages": [*row["question"][0], answer], "tools": row["function"]})
+    parts = ("multiple", "parallel_multiple", "live_multiple")
+    read = (row for part in parts for row in read_benchmark(folder, part)[:200])
+    benchmark = [{name: row[name] for name in ("messages", "tools")} for row in read]
     trees = (ast.parse(path.read_text("utf-8")) for path in sorted((folder / "tau_tools").glob("*.py")))
     functions = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     told = (node.body[-1] for node in functions if node.name == "get_info")
@@ -138,6 +129,21 @@ def read_public(folder: Path) -> dict[str, list[dict[str, Any]]]:
         {"messages": [{key: turn[key] for key in kept if key in turn} for turn in talk], "tools": tools} for talk in talks
     ]
     return {"glaive": json.loads((folder / "glaive.json").read_text("utf-8")), "bfcl": benchmark, "tau": played}
+
+
+def read_benchmark(folder: Path, part: str) -> list[dict[str, Any]]:
+    """Return the rows of a part of the benchmark as OpenAI's messages; `allowed` has all that it allows of each call."""
+    asked, gold = (_read_lines(folder / f"bfcl_{part}{end}.json") for end in ("", "_gold"))
+    right, found = {row["id"]: row["ground_truth"] for row in gold}, []
+    for row in asked:
+        calls = [
+            {"type": "function", "function": {"name": name, "arguments": _first_allowed(arguments)}}
+            for call in right[row["id"]]
+            for name, arguments in call.items()
+        ]
+        answer = {"role": "assistant", "content": None, "tool_calls": calls}
+        found.append({"messages": [*row["question"][0], answer], "tools": row["function"], "allowed": right[row["id"]]})
+    return found
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:

@@ -275,19 +275,27 @@ def do_job(job: GeneralJob) -> None:
     append_row(PLACE / "quick.jsonl" if job.quick else ROWS_FILE, row | {"steps": steps, "answers": answers})
 
 
-def answer(learner: Any, items: Sequence[dict[str, Any]], folder: Path, foreign: re.Pattern[str]) -> list[list[Any]]:
-    """Answer the items greedily and grade those that have a gold answer."""
+def answer(
+    learner: Any,
+    items: Sequence[dict[str, Any]],
+    folder: Path,
+    foreign: re.Pattern[str],
+    *,
+    room: int = ROOM,
+    grader: str = "exact",
+) -> list[list[Any]]:
+    """Answer the items greedily and grade those that have a gold answer, those of the new task by a grader of its own."""
     from mixwright.config import CorpusConfig
     from mixwright.corpus import read_corpus
 
     prompts = [tuple(as_messages(item["prompt"])) for item in items]
-    texts = learner.sample(prompts, count=1, temperature=0, max_new_tokens=ROOM, seed=0)
+    texts = learner.sample(prompts, count=1, temperature=0, max_new_tokens=room, seed=0)
     graded = [
         {"id": f"{item['id']}/{number}", "task": item["task"], "prompt": as_messages(item["prompt"]), "answer": gold}
         for item in items
         for number, gold in enumerate(golds(item))
     ]
-    graders = {family.name: family.grader for family in FAMILIES} | {"new": "exact"}
+    graders = {family.name: family.grader for family in FAMILIES} | {"new": grader}
     graders = {row["task"]: graders.get(row["task"], "includes") for row in graded}
     corpus = read_corpus(CorpusConfig(str(write_rows(folder / "items.jsonl", graded)), eval_share=0.0, graders=graders))
     examples = {example.id: example for example in corpus}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,7 +124,7 @@ def write_files(folder: Path, seed: int) -> QuestionFiles:
         seed: of which questions are test items, of the wording of requests, and of the order of rows.
     """
     rng = random.Random(seed)
-    calls = list(requests(rng))
+    calls = [(prompt, json.dumps({"tool": call.name, **call.arguments})) for prompt, call in requests(rng)]
     test, train = calls[:ITEMS_PER_TASK], calls[ITEMS_PER_TASK : ITEMS_PER_TASK + TRAIN_ROWS]
     parts = {"train": [{"task": NEW_TASK, "prompt": prompt, "completion": call} for prompt, call in train]}
     parts["held_out"] = [{"task": NEW_TASK, "prompt": prompt, "answer": call} for prompt, call in test]
