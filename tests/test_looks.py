@@ -293,7 +293,7 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert [f"look {n} of 4, {50 * n} of 200 items" in err for n in (1, 2, 3, 4)] == [True] * 4
     assert "look 4 of 4, 200 of 200 items" in out
     assert sum(written) == 2 * 200, "every item once by each checkpoint, those that were completed for the price, too"
-    assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion).look == Look(4, 200, 200, 4, 1)
+    assert read_json(question_file(RunFolder("runs/comparison")), GateQuestion).look == Look(4, 200, 200, 4, 4)
     kept = [path.read_text(encoding="utf-8").splitlines() for path in find_store().glob("*/answers.jsonl")]
     assert [sum("token_ids" in json.loads(line)["value"] for line in lines) >= 200 for lines in kept] == [True, True]
     written.clear()
