@@ -34,6 +34,18 @@ def same(one: Sequence[Sequence[Completion]], other: Sequence[Sequence[Completio
         assert made.logprobs == pytest.approx(expected.logprobs, abs=1e-4)
 
 
+@pytest.mark.parametrize("place", [0, 1, 1023, 2047])
+def test_a_model_that_differs_in_one_value_is_another_model(place: int, tmp_path: Path) -> None:
+    """An export may be damaged in one row: answers of the sound model must not be found for it."""
+    sound, damaged = learner(), learner()
+    damaged.model.model.layers[1].mlp.up_proj.weight.data.flatten()[place] += 1e-3
+    first = KeepingLearner(sound, tmp_path / "answers.jsonl")
+    first.remember(["asked"], lambda: {"value": 1})
+    assert KeepingLearner(learner(), tmp_path / "answers.jsonl").knows(["asked"])
+    assert not KeepingLearner(damaged, tmp_path / "answers.jsonl").knows(["asked"])
+    assert KeepingLearner(damaged, None).digest != first.digest
+
+
 class Stops(Exception):
     """Raised where the process would be killed."""
 

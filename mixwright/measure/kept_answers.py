@@ -10,7 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob, fingerprint_weights
+import torch
+
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.kept_folder import find_store
@@ -36,6 +38,14 @@ class KeepingLearner(Learner):
         vars(self).update(vars(learner))
         self._path, self._fingerprint = path, _fingerprint(learner)
         self._known = {key: row for file in [*others, *([] if path is None else [path])] for key, row in _read_rows(file)}
+
+    @classmethod
+    def in_store(cls, learner: Learner) -> KeepingLearner:
+        """Return one whose file lies in the store, in a folder by the digest of its model."""
+        found = cls(learner, None)
+        found._path = find_store() / found._fingerprint[:16] / "answers.jsonl"
+        found._known = dict(_read_rows(found._path))
+        return found
 
     def with_form(self, form: PromptForm) -> KeepingLearner:
         """As `Learner.with_form`; what both forms wrote is kept together."""
@@ -149,22 +159,17 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Any]]:
             continue
 
 
-def make_keeping(learners: Sequence[Learner]) -> tuple[KeepingLearner, ...]:
-    """Return learners that keep their answers in the store, each in a folder by the digest of its model."""
-    return tuple(
-        KeepingLearner(learner, find_store() / _fingerprint(learner)[:16] / "answers.jsonl") for learner in learners
-    )
-
-
 def _fingerprint(learner: Learner) -> str:
-    """Of the settings, the tokenizer's words and the parameters, by some of their values: training moves all of a matrix."""
+    """Of the settings, the tokenizer's words and all parameters: a damaged export may differ in one row."""
     digest = hashlib.sha256()
     for config in (learner.model.config, getattr(learner.model, "generation_config", None)):
         settings = config.to_dict() if config is not None else {}
         own = {name: value for name, value in settings.items() if name not in ("_name_or_path", "transformers_version")}
         digest.update(json.dumps(own, sort_keys=True, default=str).encode())
     digest.update(json.dumps(sorted(learner.tokenizer.get_vocab().items()), default=str).encode())
-    digest.update(fingerprint_weights(learner.model).encode())
+    for name, values in sorted(learner.model.state_dict().items()):
+        digest.update(f"{name} {tuple(values.shape)} {values.dtype}".encode())
+        digest.update(values.detach().flatten().cpu().view(torch.uint8).numpy())
     if learner.engine_name is not None:  # another engine draws otherwise
         digest.update(learner.engine_name.encode())
     return digest.hexdigest()

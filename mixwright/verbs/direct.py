@@ -115,9 +115,9 @@ def prepare(
     check_settings(config, rows.corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, measuring.adapter))
-    from mixwright.measure.kept_answers import make_keeping  # needs torch, which was looked for now
+    from mixwright.measure.kept_answers import KeepingLearner  # needs torch, which was looked for now
 
-    learners = make_keeping(load_models(models, measuring))
+    learners = tuple(map(KeepingLearner.in_store, load_models(models, measuring)))
     for model, learner in zip(models, learners, strict=True):
         if isinstance(model, str) and learner.name != model:
             say(f"model: {learner.name}")

@@ -108,9 +108,9 @@ def plan_training(
     asked = len(corpus.select(split=REHEARSE_SPLIT))
     beside = ", half of the general ones beside your tools" if with_tools and requests else ""
     output.say(f"replay: {model} answers {format_count(asked, 'request')}{beside}")
-    from mixwright.measure.kept_answers import make_keeping
+    from mixwright.measure.kept_answers import KeepingLearner
 
-    (learner,) = make_keeping(load_models((model,), measuring))
+    (learner,) = map(KeepingLearner.in_store, load_models((model,), measuring))
     limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
     made = rehearsal_rows(corpus, lambda: learner, **limits)
     made = replace(

@@ -5,7 +5,8 @@ keep the function (up to rounding), and ten with a fault that exports really hav
 command, on items that stand in no training row; the base is not named.
 
 Goals, fixed before the run: 0 of 10 equal exports are called another model (exit code 3), 10 of 10 damaged ones are; how
-many equal ones pass is told. The rival is what people do: the same mean on the same items, within two points.
+many equal ones pass is told. The first run, of seed 401, found 8 of 10, one of them for a fault of the command that was
+mended then (rows are kept); seed 409 is the first one after that. The rival is what people do: the same mean on the same items, within two points.
 
 Source: faults of public reports (merge scale, adapter left out, rotary order and base, templates, end tokens, few bits).
 Unit: one export.
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
     Weights = dict[str, torch.Tensor]
 
-MODEL, SEED, QUICK_SEED = "smollm2", 401, 3
+MODEL, SEED, QUICK_SEED = "smollm2", 409, 3
 TRAINING = Training(steps=24, learning_rate=1e-3)
 TRAIN_ROWS, ITEMS, ROOM, MOST_POINTS = 64, 130, 8, 2.0
 ROWS_FILE, PLACE = RESULTS / "exports.rows.jsonl", Path("runs") / "exports"
