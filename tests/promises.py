@@ -23,20 +23,26 @@ from plugin_promises import (
     same_randomness,
 )
 from promises_adapters import check_adapter
-from promises_findings import check_finding
 
 from mixwright.errors import InputError
 from mixwright.records import Action, Alarm, Measurement, Objective, TrainingSetup, Verdict
 from mixwright.verdict.page.blocks import keep_filled
 from mixwright_extras.scan.contract import Pass
+from mixwright_lab.promises import check_finding as check_own
 
 if TYPE_CHECKING:
     from mixwright.contracts import Controller, Export, Gate, Monitor, Planner, Probe, Section
     from mixwright.learner.learner import Learner
     from mixwright_extras.scan.contract import Columns
-    from mixwright_lab.contracts import World
+    from mixwright_lab.contracts import Finding, World
 
 __all__ = ["check_adapter", "check_finding"]
+
+
+def check_finding(cls: type[Finding]) -> None:
+    """What every plug-in promises, and what the laboratory asks of a finding."""
+    check_plugin(cls)
+    check_own(cls)
 
 
 def check_probe(cls: type[Probe], learner: Learner) -> None:

@@ -42,6 +42,13 @@ def completion(text: Any, **choice: Any) -> dict[str, Any]:
     }
 
 
+class QuietServer(ThreadingHTTPServer):
+    """A server that says nothing of clients that leave."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Do nothing."""
+
+
 @contextmanager
 def serving(answer: Answer, *, slow: float = 0.0) -> Iterator[Stub]:
     """The stub, listening on a port of its own."""
@@ -80,7 +87,7 @@ def serving(answer: Answer, *, slow: float = 0.0) -> Iterator[Stub]:
             self.end_headers()
             self.wfile.write(raw)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = QuietServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     stub.url = f"http://127.0.0.1:{server.server_address[1]}/v1"

@@ -48,12 +48,13 @@ def show(found: list[Any], *, keep: float, loud: bool = False) -> int:
 
 def test_flags_are_those_of_the_verb_of_what_shows_it_and_of_the_record() -> None:
     flags = inspect.signature(join(cut, show)).parameters
-    assert list(flags) == ["source", "keep", "loud", "width", "held_out"]
+    assert list(flags) == ["source", "keep", "loud", "width", "held_out", "as_json"]
     kinds = {name: flag.annotation.__origin__ for name, flag in flags.items()}
-    assert kinds == {"source": str, "keep": float, "loud": bool, "width": int | None, "held_out": list[str] | None}
+    own = {"source": str, "keep": float, "loud": bool, "width": int | None, "held_out": list[str] | None}
+    assert kinds == own | {"as_json": bool}
     helps = {name: flag.annotation.__metadata__[0].help for name, flag in flags.items()}
     texts = {"source": "File to cut.", "keep": "Share to keep, 0 to 1.", "width": "Columns.", "held_out": "Files."}
-    assert helps == {**texts, "loud": None}
+    assert helps == {**texts, "loud": None, "as_json": "Print JSON and nothing else on stdout."}
 
 
 def test_values_reach_the_verb_and_what_shows_it_and_a_code_is_an_exit() -> None:

@@ -16,10 +16,10 @@ from mixwright.steer.selectors.equal_levels import EqualLevels
 SIZES = {("a", 1.0): 40, ("a", 2.0): 8, ("a", 3.0): 2, ("b", 1.0): 5}
 
 
-def scene(held: tuple[int, ...] = ()) -> Scene:
+def scene() -> Scene:
     keys = [key for key, size in SIZES.items() for _ in range(size)]
     pool = make_pool([f"{n}" for n in range(len(keys))], [task for task, _ in keys], [level for _, level in keys])
-    return Scene(pool, Ledger(pool, held), Stage("s", "grpo", 1, {"a": 0.5, "b": 0.5}))
+    return Scene(pool, Ledger(pool), Stage("s", "grpo", 1, {"a": 0.5, "b": 0.5}))
 
 
 def test_levels_of_any_size_are_drawn_equally_and_their_examples_too() -> None:
@@ -33,13 +33,6 @@ def test_levels_of_any_size_are_drawn_equally_and_their_examples_too() -> None:
     for cell, times in (("a@1", 1), ("a@2", 5), ("a@3", 20), ("b@1", 12)):
         members = np.flatnonzero(np.array([place.pool.cells[c].key for c in place.pool.cell_of]) == cell)
         assert [own[int(member)] for member in members] == [times] * len(members), "whole passes"
-
-
-def test_levels_without_examples_to_draw_are_passed_over() -> None:
-    place, selector = scene(held=(48, 49)), EqualLevels()
-    selector.begin(place)
-    drawn = selector.pick(np.zeros(20, dtype=int), np.random.default_rng(0))
-    assert Counter(place.pool.cells[cell].key for cell in place.pool.cell_of[drawn]) == {"a@1": 10, "a@2": 10}
 
 
 @pytest.mark.parametrize("first", [1, 7, 30])

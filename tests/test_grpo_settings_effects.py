@@ -12,6 +12,7 @@ import pytest
 import torch
 from grpo_table import LOSSES, TABLE, Setting, build, fake_server, from_disk, held_out
 from trainers_tiny import UNIFORM, parameters, read, rows, script
+from transformers import TrainerCallback
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.records import Action
@@ -78,8 +79,12 @@ def test_what_still_acts_on_refused_groups(config: dict[str, Any], acts: bool, t
     setting = Setting(PLAIN_STEPS | {"max_steps": 2} | config, kwargs=from_disk)
     trainer, seen = steered(tmp_path, setting, lambda groups: groups if trainer.state.global_step else [])
     values: list[torch.Tensor] = []
-    watch = trainer.hooks.watch
-    trainer.hooks.watch = lambda step: (values.append(parameters(trainer)), watch(step))
+
+    class Watching(TrainerCallback):
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            values.append(parameters(trainer))
+
+    trainer.add_callback(Watching())
     trainer.train()
     assert len(seen) == len(values) == 2
     assert not torch.equal(values[0], values[1]) if acts else torch.equal(values[0], values[1])

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_call import Call
-from mixwright_lab.promises import check_finding
 from project_files import ROOT
 from scipy import stats
 from test_page_browser import CHROMIUM, look
@@ -30,6 +29,7 @@ from mixwright_lab.cards import Card, collect, format_card, number, run_again, u
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.judging import Judged, Row
 from mixwright_lab.page import html, lines
+from mixwright_lab.promises import check_finding
 from mixwright_lab.report import write
 from mixwright_lab.result_files import Result, result_of
 from mixwright_lab.text_page import lab, marks

@@ -221,7 +221,7 @@ def test_options_and_logs_that_do_not_go_together_are_refused(call: Call, argume
     assert not FOLDER.exists()
 
 
-@pytest.mark.parametrize("name", ["log.jsonl", "log.json", "log.txt", "log.jsonl.gz", "log", os.fsdecode(b"\xe9.parquet")])
+@pytest.mark.parametrize("name", ["log.jsonl", "log.json", "log.txt", "log.jsonl.gz", "log"])
 @pytest.mark.parametrize("form", ["lines", "list", "gzip", "parquet"])
 def test_a_log_is_known_by_what_it_holds_whatever_it_is_called(call: Call, name: str, form: str) -> None:
     rows, table = plain_rows([True, False]), io.BytesIO()
@@ -241,10 +241,10 @@ def test_a_results_file_in_the_place_of_rows_is_called_one_object(call: Call) ->
 
 
 def test_names_that_are_not_utf_8(call: Call) -> None:
-    """A file may be called so, a task may not."""
     task = Path(os.fsdecode(b"samples_\xe9_2026-08-01T10-00-00.1.jsonl"))
     Path(lm_eval()()).rename(task)
-    assert "expected Unicode text in the name of the file" in call("measure", str(task))[2]
+    code, _, err = call("measure", str(task))
+    assert (code, "expected file names and texts in UTF-8" in err) == (1, True)
 
 
 def test_a_task_may_hold_the_mark_of_options(call: Call) -> None:

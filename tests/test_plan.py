@@ -189,7 +189,7 @@ def test_plans_that_do_not_fit():
     for told, bad in wrong.items():
         with pytest.raises(InputError, match=told):
             validate_plan(replace(plan, stages=(bad,)), cells())
-    with pytest.raises(InputError, match="a plan of one stage"):
+    with pytest.raises(InputError, match="at least one stage"):
         validate_plan(replace(plan, stages=()), cells())
     with pytest.raises(InputError, match="count"):
         validate_plan(plan, [cell for cell in cells() if cell.task != "count"])

@@ -91,7 +91,7 @@ def test_goals_pool_over_what_is_named_and_can_be_missed() -> None:
     assert not judgement.bias_within("", [(0.001, 0.0), (-0.02, 0.001)], 0.01).reached
 
 
-WIDTHS = {"precision", "committed", "looks", "looks of cells"}
+WIDTHS = {"precision", "committed"}
 """Parts of the widths of intervals and of planned looks."""
 
 
@@ -108,7 +108,7 @@ def test_a_run_gives_goals_limits_and_tables(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(judgement, "run_in_processes", lambda do, work, say="": [do(job) for job in work])
     result = judgement.measure(quick=True)
     names = [goal.name for goal in result.goals]
-    assert len(names) == len(set(names)) == 34
+    assert len(names) == len(set(names)) == 29
     json.dumps([to_data(result.figures), result.settings, list(result.rows)], allow_nan=False)
     assert set(result.figures["limits"]["coverage by way"]) == {
         "seeds and items",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -225,7 +226,7 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
     code, _, err = call("verdict", before, after, *given)
     assert code == 4, err  # random models: no answer is right
     assert "left out, because they are in train.jsonl" in err
-    assert "look 16 of 16" in err
+    assert re.search(r"look (\d+) of \1,", err), "no model is right, so that nothing ends before the last look"
     assert "suite: " in err
     question = read_json(question_file(RunFolder("runs/comparison")), GateQuestion)
     assert [name for name, _ in question.rings] == [general.REPLAYED, general.SEALED, general.OWN]

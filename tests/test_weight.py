@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 478_400,
+    "mixwright": 461_200,
     "mixwright_extras": 72_400,
-    "mixwright_lab": 219_400,
-    "tests": 498_200,
+    "mixwright_lab": 226_700,
+    "tests": 490_200,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -76,6 +76,8 @@ RAISED: tuple[str, ...] = (
     "mixwright_lab +5,750, tests +2,900: planted RL runs by another author, and what is above by hand",
     "mixwright +4,900, tests +4,300: `review` answers five questions from the files of a run, and says of 28 findings "
     "whether it is shown, excluded, not told, or which file would tell",
+    "mixwright_lab +7,200: exports of SmolLM2 that are equal or damaged, narrow training on public tool calls, and what "
+    "the gate asks on eight layouts (mixwright -17,200)",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

@@ -79,7 +79,7 @@ def join(verb: Callable[..., Any], show: Callable[..., int | None]) -> Callable[
             values[SOURCES] = "\n".join(values[SOURCES] or ()) or None
         values |= {name: kind(**{flag.name: values[flag.name] for flag in fields[name]}) for name, kind in records.items()}
         result = verb(**{name: values[name] for name in taken})
-        if json_is_added and values["as_json"]:
+        if json_is_added and values.get("as_json"):
             from mixwright.verdict.stage import to_json_ready
 
             output.out_json(to_json_ready(result))

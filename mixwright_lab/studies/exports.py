@@ -4,9 +4,9 @@ SmolLM2-135M-Instruct learns short answers to five everyday tasks with LoRA. The
 keep the function (up to rounding), and ten with a fault that exports really have. Each is compared with the adapter by the
 command, on items that stand in no training row; the base is not named.
 
-Goals, fixed before the run: 0 of 10 equal exports are called another model (exit code 3), 10 of 10 damaged ones are; how
-many equal ones pass is told. The first run, of seed 401, found 8 of 10, one of them for a fault of the command that was
-mended then (rows are kept); seed 409 is the first one after that. The rival is what people do: the same mean on the same items, within two points.
+Goals, fixed before the first run: 0 of 10 equal exports are called another model (exit code 3), 10 of 10 damaged ones are;
+how many equal ones pass is told. The rival is what people do: the same mean on the same items, within two points. The run
+of seed 401 found 8 of 10; one was missed by a fault of the store of answers, which was mended. Seed 409 came after that.
 
 Source: faults of public reports (merge scale, adapter left out, rotary order and base, templates, end tokens, few bits).
 Unit: one export.
