@@ -44,7 +44,8 @@ def find_cells_shown_unreadable(before: SideScores, decoding: Decoding) -> set[T
     """Return the cells whose 95 % interval of success lies below `READABLE_SHARE`; of a few items, a low share is chance."""
     items, success = _mean_success(before, decoding)
     counts = items.counts.astype(float)
-    high = wilson(np.bincount(items.cell, success, len(items.cells)), counts, Z)[1]
+    wins = np.bincount(items.cell, success, len(items.cells)).astype(float)
+    high = wilson(wins, counts, Z)[1]
     return {items.cells[number] for number in np.flatnonzero(high < READABLE_SHARE).tolist()}
 
 

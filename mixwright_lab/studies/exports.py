@@ -19,6 +19,7 @@ Blind spot: one model, short answers, greedy; kernels of other engines (vLLM, ll
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import random
 import subprocess
@@ -227,9 +228,8 @@ def measure(quick: bool, begin: bool = True) -> Result:
     wanted = {name: (kind, write) for kind, own in EXPORTS.items() for name, write in own.items()}
     done = {row["export"] for row in read_rows(place) if row["seed"] == seed}
     missing = [name for name in wanted if name not in done][: 3 if quick else None] if begin else []
-    if missing:
-        own, adapter, items = exporter(seed, quick=quick)
-    for name in missing:
+    made = [exporter(seed, quick=quick)] if missing else []
+    for (own, adapter, items), name in itertools.product(made, missing):
         kind, write = wanted[name]
         with tempfile.TemporaryDirectory() as folder:
             export = write(own, Path(folder))

@@ -43,6 +43,7 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.exclusion import CHURN_SHARE, MIN_UNHARMED_PASS_SHARE
 from mixwright.estimates.intervals import Z, share_interval, t_quantile, wilson
+from mixwright.estimates.items import Item
 from mixwright.estimates.looks import CELL_SHAPE, MEAN_SHAPE, MORE_ITEMS, Look, boundaries, count_looks
 from mixwright.estimates.loss_limits import (
     CELL_INTERVAL_LEVEL,
@@ -298,7 +299,7 @@ def _limits(pop: Population, rule: Rule, draws: Draws, look: Look, protected: Ma
     """Loss that each task has to exclude: of the items at the last look."""
     if rule.old_limits:
         return np.full(draws.items.shape, pop.old_limit)
-    sizes = np.round(look.planned_looks / look.number * draws.items)
+    sizes: Array = np.round(look.planned_looks / look.number * draws.items).astype(float)
     counts = np.where(protected[..., None], draws.counts, 0)
     rose, fell = (counts[..., kind].sum(1) / np.maximum(counts.sum((1, 2)), 1) for kind in (1, 2))
     churn = np.round(2 * np.minimum(rose, fell), 2)[:, None]
@@ -316,10 +317,12 @@ def _limits(pop: Population, rule: Rule, draws: Draws, look: Look, protected: Ma
 
 def outcome(pop: Population, rule: Rule, runs: int, seed: int) -> dict[str, Any]:
     """Shares and means over comparisons."""
-    told = np.zeros(runs, bool)
+    told, draws = np.zeros(runs, bool), None
     for _, draws, _ in simulate(pop, rule, runs, seed):
         told |= draws.damaged & (draws.items.sum(1) <= 110)
-    covered = (draws.low <= draws.truth) & (draws.truth <= draws.high)  # pyright: ignore[reportPossiblyUnboundVariable]
+    if draws is None:
+        raise ValueError("no look was simulated")
+    covered = (draws.low <= draws.truth) & (draws.truth <= draws.high)
     shares = {"passed": draws.passed, "damaged": draws.damaged, "covered": covered, "told in 110 items": told}
     shares["unseen"] = draws.unseen
     found = {name: float(values.mean()) for name, values in shares.items()}
@@ -348,7 +351,7 @@ def agreement(layout: str, seed: int) -> tuple[int, int]:
             for number in np.flatnonzero(was_open).tolist():
                 sides: list[list[ItemScores]] = [[], []]
                 for side, right in zip(sides, ((2, 3), (1, 3)), strict=True):
-                    scores = {
+                    scores: dict[Item, float] = {
                         (*cell, f"{kind}-{place}"): float(kind in right)
                         for cell, counts in zip(cells, draws.counts[number].astype(int).tolist(), strict=True)
                         for kind, count in enumerate(counts)
