@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +24,6 @@ from mixwright.learner.batches import (
 )
 from mixwright.learner.causal_model import CausalModel
 
-FINGERPRINT_VALUES = 1000
-"""Values of each parameter that tell one checkpoint from another."""
 TOKENS_PER_BLOCK = 256
 """Entries of the vocabulary whose probabilities are added up before one of them is looked for."""
 
@@ -246,13 +243,3 @@ def _find_part(
     before = torch.nn.functional.pad(sums, (1, 0)).gather(1, part_index)[:, 0]
     size = sums.gather(1, part_index)[:, 0] - before
     return part_index[:, 0], (target - before) / size
-
-
-def fingerprint_weights(model: Any) -> str:
-    """Of the parameters, by some of their values: training moves all of a matrix."""
-    digest = hashlib.sha256()
-    for name, values in sorted(model.state_dict().items()):
-        flat = values.detach().flatten()
-        some = flat[:: max(1, len(flat) // FINGERPRINT_VALUES)].to(torch.float32).cpu().numpy()
-        digest.update(f"{name} {tuple(values.shape)}".encode() + some.tobytes())
-    return digest.hexdigest()

@@ -30,7 +30,7 @@ from transformers import AutoModelForCausalLM
 from mixwright.errors import InputError, reason_of
 from mixwright.learner.batches import without_progress_bars
 from mixwright.learner.engines import WITHOUT_ENGINE, check_temperature, engine_name
-from mixwright.learner.generation import Continuation, Decoding, GenerationJob, fingerprint_weights
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob
 from mixwright.learner.load import load_base, plain_source
 from mixwright.run.workers import count_cores
 
@@ -49,6 +49,8 @@ GPU_SHARE = 0.8
 """Share of the GPU memory that is free once the models are loaded that their engines take; readings need the rest."""
 CPU_CACHE_BYTES = 2**30
 """Of keys and values on a CPU, as `shared_generation.py` has them."""
+FINGERPRINT_VALUES = 1000
+"""Values of each parameter that tell whether a model was trained since."""
 
 
 class VllmEngine:
@@ -66,7 +68,7 @@ class VllmEngine:
     def __init__(self, learner: Learner, folder: str | None = None, *, share: float = 1.0) -> None:
         self.name = engine_name()
         """What manifests and kept answers call it."""
-        self._weights, self._folder, self._share = fingerprint_weights(learner.model), folder, share
+        self._weights, self._folder, self._share = _fingerprint_weights(learner.model), folder, share
         self._vllm: Any = None
         self._llm: Any = None
         self._numbers = 0
@@ -82,7 +84,7 @@ class VllmEngine:
         Raises:
             InputError: vLLM cannot serve this model, its weights are not those of a plain model, or they changed.
         """
-        if fingerprint_weights(learner.model) != self._weights:
+        if _fingerprint_weights(learner.model) != self._weights:
             remedy = f"Weights have changed: {WITHOUT_ENGINE}."
             raise InputError(f"the weights of {learner.name} as loaded into vLLM", "others", remedy)
         if self._llm is not None:
@@ -300,3 +302,13 @@ def _kept_random_state(device: torch.device) -> Iterator[None]:
         yield
     np.random.set_state(numpy_state)
     random.setstate(python_state)
+
+
+def _fingerprint_weights(model: Any) -> str:
+    """Of the parameters, by some of their values: training moves all of a matrix."""
+    digest = hashlib.sha256()
+    for name, values in sorted(model.state_dict().items()):
+        flat = values.detach().flatten()
+        some = flat[:: max(1, len(flat) // FINGERPRINT_VALUES)].to(torch.float32).cpu().numpy()
+        digest.update(f"{name} {tuple(values.shape)}".encode() + some.tobytes())
+    return digest.hexdigest()

@@ -55,8 +55,8 @@ class KeepingLearner(Learner):
 
     def without_store(self, batch_size: int) -> KeepingLearner:
         """Return the same model that knows no answer, and writes so many completions together."""
-        learner = KeepingLearner(self, None)
-        learner.batch_size = batch_size
+        learner = copy.copy(self)
+        learner._path, learner._known, learner.batch_size = None, {}, batch_size
         return learner
 
     def generate(
