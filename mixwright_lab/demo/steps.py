@@ -25,8 +25,8 @@ CLOSING = (
 
 
 NO_TOOLS = (
-    "SmolLM2's chat template shows neither tools nor calls; TRL alone would leave both out without a word. Mixwright writes\n"
-    "calls as <tool_call>{...}</tool_call>. It would write tools into the system message, but train.jsonl has none."
+    "SmolLM2's chat template shows neither tools nor calls; TRL alone would leave both out without a word. Mixwright\n"
+    "writes calls as <tool_call>{...}</tool_call>. It would write tools into the system message, but train.jsonl has none."
 )
 
 
