@@ -177,13 +177,13 @@ def prompts_to_answer(source: str) -> list[dict[str, Any]]:
 
 
 def own_answers(source: str) -> list[dict[str, Any]]:
-    """Read the model's own answers to the prompts of a source, written where they are not there."""
+    """Read the model's own answers to the prompts of a source: written once, since another CPU may round to others."""
     from mixwright.config import CorpusConfig
     from mixwright.corpus import read_corpus
     from mixwright.learner.load import load_learner
     from mixwright.mine.own_answers import rehearsal_rows
 
-    path = PLACE / f"own-{source.split()[0]}.jsonl"
+    path = RESULTS / f"general.own-{source.split()[0]}.jsonl"
     if not path.is_file():
         asked = write_rows(PLACE / f"asked-{source.split()[0]}.jsonl", prompts_to_answer(source))
         first = {"task": "new", "prompt": as_messages("-"), "completion": "-"}
