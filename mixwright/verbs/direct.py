@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import Graded, read_graded
+from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, one_line
 from mixwright.measure.bases import base_name
 from mixwright.measure.first_answers import with_first_answers
@@ -290,6 +291,8 @@ def measure_checkpoint(
 
         read_fresh(fresh, rows.corpus)  # refused before anything is written
         settings, evidence = replace(settings, options={"familiarity": {"fresh": fresh}}), (*evidence, "familiarity")
+    if rows.probe is None and (pc.max(pc.list_value_length(rows.corpus.table["skills"])).as_py() or 0) > 1:
+        evidence = (*evidence, "composition")
     probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
     start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
     settings = replace(settings, probes=probes, decoding=measuring.decoding)
