@@ -84,7 +84,7 @@ def teaching_lines(found: Teaching) -> list[str]:
 
 
 def _map_lines(pulls: Sequence[Pull]) -> list[str]:
-    """The map of competition: a row per group that was trained on, a column per group that was read; more are in the file."""
+    """The map of competition: a row per group that was trained on, a column per group that was read."""
     trained, read = (list(dict.fromkeys(getattr(pull, side) for pull in pulls)) for side in ("trained_on", "read_on"))
     if not pulls or len(read) > MAX_MAPPED:
         return []
