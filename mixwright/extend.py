@@ -15,28 +15,34 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mixwright import catalog
-    from mixwright.audit.chance import format_expected
+    from mixwright.audit.chance import chance_explains, format_expected
     from mixwright.audit.cues import common_start
+    from mixwright.audit.leaks import Leaks, find_leaks
     from mixwright.audit.rows import (
         EXCERPT_CHARACTERS,
         MAX_NAMES_SHOWN,
+        Listing,
         Reader,
         Row,
         draw_sample,
+        has_held_out,
         hash64,
+        positions_by_code,
         rows,
         rows_by_task,
         sample_training_rows,
     )
+    from mixwright.audit.steps.equations import Equation, read_equations
     from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, is_masked, number_rules, read_mask
     from mixwright.audit.steps.wrong_values import Values, observe_values
-    from mixwright.audit.text import to_visible
+    from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, read_conclusion, to_visible
     from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
     from mixwright.catalog import create
     from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig
     from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe
     from mixwright.corpus import Corpus, texts
     from mixwright.corpus.identity import prompt_key
+    from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
     from mixwright.corpus.rows import pc
     from mixwright.corpus.timed_grades import TimedGrades
     from mixwright.errors import InputError, check_range, join_some, one_line, unknown_name
@@ -59,13 +65,7 @@ if TYPE_CHECKING:
     from mixwright.final_answer import find_stated_answers
     from mixwright.learner.adapting import WEIGHTS_FILE, matrices, read_settings, write_settings
     from mixwright.learner.bases import bases_of, build_bases
-    from mixwright.learner.batches import (
-        left_padded,
-        pass_token_limit,
-        reading_mode,
-        right_padded,
-        token_batches,
-    )
+    from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, right_padded, token_batches
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_base, plain_source
     from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit, target_of
@@ -86,6 +86,7 @@ if TYPE_CHECKING:
         MiningResult,
         Observation,
         Plan,
+        Severity,
         Stage,
         Text,
         TrainingSetup,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
         Verdict,
         plain,
     )
+    from mixwright.records.corpus import Message
     from mixwright.run.checked import CheckedRun
     from mixwright.run.folder import RunFolder, check_regular, read_json, replacing, write_table
     from mixwright.run.opening import open_with_workers
