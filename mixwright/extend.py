@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
     from mixwright.corpus.rows import pc
     from mixwright.corpus.timed_grades import TimedGrades
-    from mixwright.errors import InputError, check_range, join_some, one_line, unknown_name
+    from mixwright.errors import InputError, check_range, join_some, missing_extra, one_line, unknown_name
     from mixwright.estimates.chance import RIGHT_FROM_SCORE
     from mixwright.estimates.crossed import MIN_PROMPTS, Estimate, compare_prompts, estimate_crossed
     from mixwright.estimates.intervals import (
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     )
     from mixwright.estimates.readings import READINGS
     from mixwright.final_answer import find_stated_answers
+    from mixwright.graders import Grader
     from mixwright.learner.adapting import WEIGHTS_FILE, matrices, read_settings, write_settings
     from mixwright.learner.bases import bases_of, build_bases
     from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, right_padded, token_batches
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
         TrainingSetup,
         TrialResult,
         Verdict,
+        cell_key,
         plain,
     )
     from mixwright.records.corpus import Message
