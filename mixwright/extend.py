@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from mixwright.catalog import create
     from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig
     from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe
-    from mixwright.corpus import Corpus, texts
+    from mixwright.corpus import Corpus, read_corpus, texts
     from mixwright.corpus.identity import prompt_key
     from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
     from mixwright.corpus.rows import pc
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from mixwright.learner.bases import bases_of, build_bases
     from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, right_padded, token_batches
     from mixwright.learner.learner import Learner
-    from mixwright.learner.load import load_base, plain_source
+    from mixwright.learner.load import load_base, load_learner, plain_source
     from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit, target_of
     from mixwright.learner.vllm_engine import run_engine
     from mixwright.learner.warmup import warmup_tokens

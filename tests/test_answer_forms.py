@@ -68,7 +68,7 @@ class Reader:
 def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
     examples = [Example(f"n{i}", "t", str(i + 1), answer="7") for i in range(3)] + [Example("u0", "u", "5", answer="7")]
     corpus = Corpus.from_examples(examples, {"t": "exact", "u": "exact"})
-    passes = Passes(Reader(), None, MeasureConfig(items=9, samples=0), corpus)  # pyright: ignore[reportArgumentType]
+    passes = Passes(Reader(), MeasureConfig(items=9, samples=0), corpus)  # pyright: ignore[reportArgumentType]
     tokens = [[4], [4, 5], [4, 5, 6]]
     before = [{"example": f"n{i}", "task": "t", "tokens": tokens[i], "logprob": -0.5 * len(tokens[i])} for i in range(3)]
     before += [{"example": "u0", "task": "u", "tokens": [1], "logprob": -1.0}]

@@ -157,7 +157,7 @@ def test_measuring_continues_what_reaches_the_room_before_it_is_graded() -> None
     corpus = Corpus.from_examples([Example(f"{n}", "t", prompt, answer="1") for n, prompt in enumerate(PROMPTS)])
 
     def lengths(**settings: Any) -> list[int]:
-        passes = Passes(learner(), None, MeasureConfig(items=9, samples=0, **settings), corpus)
+        passes = Passes(learner(), MeasureConfig(items=9, samples=0, **settings), corpus)
         return [len(item.greedy.token_ids) for item in passes.rollouts.values()]
 
     assert lengths(max_new_tokens=2, continued_tokens=9) == lengths(max_new_tokens=9)

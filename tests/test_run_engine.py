@@ -240,7 +240,7 @@ def test_short_runs_are_read_by_their_own_weights() -> None:
     start.engine = _Refusing()
     kept = KeepingLearner(start, None)
     items = [Example(f"a{n}", "all", prompt, answer="x", split="eval") for n, prompt in enumerate(PROMPTS)]
-    passes = Passes(kept, None, MeasureConfig(max_new_tokens=4), Corpus.from_examples(items))
+    passes = Passes(kept, MeasureConfig(max_new_tokens=4), Corpus.from_examples(items))
     readings = [
         transfer._read_tasks(passes, {"all": items}, model)["entropy"]["all"] for model in (start.model, trained.model)
     ]

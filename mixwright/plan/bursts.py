@@ -161,5 +161,5 @@ def _read(
 
     branch = Learner(model, learner.tokenizer, learner.name, form=learner.form, batch_size=learner.batch_size)
     items = tuple(row for rows in parts.values() for row in rows)
-    written = Passes(branch, None, config, corpus, chosen=items).rollouts
+    written = Passes(branch, config, corpus, chosen=items).rollouts
     return {part: np.array([written[row.id].success("greedy") for row in rows]) for part, rows in parts.items()}

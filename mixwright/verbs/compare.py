@@ -139,7 +139,7 @@ def _measure_both(ready: PreparedModels, earlier: beside.EarlierComparison | Non
     else:
         say(f"measure before: reusing {earlier.folder}; {earlier.name} is shown next to the new model")
         result = earlier.before
-    return {"before": result, "after": measure_with_progress("measure after", end, ready, start=start)}
+    return {"before": result, "after": measure_with_progress("measure after", end, ready)}
 
 
 def _note_noise(ready: PreparedModels, before: MeasureResult, *, repeat: bool) -> Sequence[Observation]:
@@ -267,7 +267,7 @@ def measure_in_looks(
             part = replace(ready, corpus=corpus.take(rows)).with_items(max(taken.values()))
             results = {
                 "before": measure_with_progress(f"measure before, {look.label}", learners[0], part),
-                "after": measure_with_progress(f"measure after, {look.label}", learners[1], part, start=learners[0]),
+                "after": measure_with_progress(f"measure after, {look.label}", learners[1], part),
             }
             sides = tuple([scores_of_items(result.answers)] for result in results.values())
             gate_result = check_sides((sides[0], sides[1]), decoding, replace(question, look=look))

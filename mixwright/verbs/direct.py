@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright import catalog
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import Graded, read_graded
@@ -259,10 +260,8 @@ def measure_checkpoint(
     measuring: Measuring,
     folder: Path | None,
     *,
-    evidence: Sequence[str] = (),
+    probes: Mapping[str, Mapping[str, Any]] | None = None,
     rows: Graded | None = None,
-    fresh: str | None = None,
-    start: str | None = None,
     with_notes: bool = True,
 ) -> tuple[PreparedModels, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it.
@@ -271,10 +270,8 @@ def measure_checkpoint(
         model: the checkpoint, or a loaded model.
         measuring: the options.
         folder: where it is kept; None keeps nothing.
-        evidence: probes that are wanted beside the default ones.
+        probes: those beside the default ones, with their arguments.
         rows: those to measure on, where they are read already.
-        fresh: rows that nobody trained on, for the probe familiarity.
-        start: the model that training began with, for the same probe.
         with_notes: whether tasks of which nothing was right, and other remarks, are told.
 
     Raises:
@@ -284,18 +281,14 @@ def measure_checkpoint(
     if run is not None and (run.notes.is_file() or not run.manifest.is_file()):
         check_own_folder(run.path)  # one in which a measuring was stopped is taken
     rows = read_rows(measuring) if rows is None else rows
-    settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
-    if fresh is not None:
-        from mixwright.measure.probes.familiarity import read_fresh
-
-        read_fresh(fresh, rows.corpus)  # refused before anything is written
-        settings, evidence = replace(settings, options={"familiarity": {"fresh": fresh}}), (*evidence, "familiarity")
-    probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
-    start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
-    settings = replace(settings, probes=probes, decoding=measuring.decoding)
+    probes = probes or {}
+    for name, arguments in probes.items():
+        catalog.create("probes", name, dict(arguments)).check_rows(rows.corpus)
+    settings = MeasureConfig(measuring.items or usual_items(rows.corpus), decoding=measuring.decoding, options=probes)
+    settings = replace(settings, probes=tuple(dict.fromkeys((*settings.probes, *probes))))
     ready = prepare((model,), measuring, rows, settings)
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget)
-    result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
+    result = measure_with_progress("measure", ready.learners[0], ready)
     notes = note_measured(ready, {"before": result}, measuring) if with_notes else []
     if run is not None:
         tables = dict.fromkeys((base_name(ready.config.model.path), "before"), result)
