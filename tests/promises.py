@@ -161,7 +161,7 @@ def check_section(cls: type[Section]) -> None:
     """Blocks as data from a verdict with and without parts; the same verdict gives the same blocks."""
     section = check_plugin(cls)
     empty = Verdict("run", "", "before", "after", "inconclusive", "nothing compared", 4, "Nothing.", "success")
-    for verdict in (empty, verdicts.trial(), verdicts.third_model()):
+    for verdict in (empty, verdicts.trial(), verdicts.damaged()):
         with same_randomness():
             blocks = section.blocks(verdict)
         require(isinstance(blocks, list), "a list of blocks")

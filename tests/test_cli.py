@@ -45,7 +45,7 @@ FLAGS = {
     ),
     "verdict": flags(
         "BEFORE|RUN AFTER",
-        "--baseline --beside --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to --margin"
+        "--baseline --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to --margin"
         " --markdown --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on"
         " --until-decided --why",
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from cli_call import Call, sums, write
-from test_beside import checkpoint
+from comparisons import checkpoint
 
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus

@@ -89,8 +89,6 @@ def prepare(
     measuring: Measuring,
     rows: Graded,
     measure: MeasureConfig,
-    *,
-    room: tuple[int, int] | None = None,
 ) -> PreparedModels:
     """Load the models and settle how completions are written; nothing is written but answers, in the store.
 
@@ -99,7 +97,6 @@ def prepare(
         measuring: the options.
         rows: what `read_rows` returned.
         measure: items and decoding; length, samples and temperature are settled here.
-        room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
 
     Raises:
         InputError: a model, an option or the data cannot be used.
@@ -124,7 +121,7 @@ def prepare(
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
     if rows.probe is None:
-        rows, settings = settle_room(learners, rows, settings, measuring, room)
+        rows, settings = settle_room(learners, rows, settings, measuring)
         grader_of_all, grader_by_task = parse_graders(measuring.grader, rows.corpus.tasks)
         named = grader_by_task if grader_of_all is None else rows.corpus.tasks
         rows, notes = with_first_answers(rows, learners[0], settings, tasks_with_named_grader=named, say=say)
@@ -143,16 +140,13 @@ def settle_room(
     rows: Graded,
     settings: MeasureConfig,
     measuring: Measuring,
-    known_room: tuple[int, int] | None,
 ) -> tuple[Graded, MeasureConfig]:
-    """Return the rows whose prompts leave room, and the length of completions: as asked, as known, or as the models need."""
+    """Return the rows whose prompts leave room, and the length of completions: as asked, or as the models need."""
     corpus, notes = keep_fitting_corpus(learners, rows.corpus, settings, measuring.max_new_tokens)
     for note in notes:
         say(f"warning: {note}")
     if measuring.max_new_tokens is not None:
         tokens, continued, reason = measuring.max_new_tokens, 0, "as asked"
-    elif known_room is not None:
-        (tokens, continued), reason = known_room, "as in the earlier comparison"
     else:
         seconds = math.inf if measuring.budget is None else FREE_ANSWERS_SHARE * measuring.budget.seconds / len(learners)
         room = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
@@ -234,22 +228,16 @@ def with_greedy_answers(
     return answered
 
 
-def note_measured(
-    ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring, *, ask_other_form: bool = True
-) -> list[Observation]:
-    """What is to be noted of a measuring, and said a line each; beside it what was noted before, of graders.
+def note_measured(ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring) -> list[Observation]:
+    """Return the notes on a measuring, and say them, a line each; also the earlier ones, on graders.
 
-    With `ask_other_form` a warning, too, where prompts in the other form get clearly more right, and nobody chose one.
+    One warns where prompts in the other form get clearly more right, and nobody chose a form.
     """
     if not ready.graded:
         return []
-    longest_completion, notes = ready.config.measure.longest_completion, list[Observation]()
-    if ask_other_form:
-        form_is_chosen = measuring.chat_template is not None
-        notes = other_form_notes(
-            ready.learners[0], ready.corpus, results["before"], longest_completion, chosen=form_is_chosen
-        )
-    notes = [*list_notes(results, ready.corpus, longest_completion), *notes]
+    length, is_chosen = ready.config.measure.longest_completion, measuring.chat_template is not None
+    notes = list_notes(results, ready.corpus, length)
+    notes += other_form_notes(ready.learners[0], ready.corpus, results["before"], length, chosen=is_chosen)
     for note in notes:
         say(f"{note.severity}: {note.message}. {note.remedy}".strip())
     return [*ready.notes, *notes]
