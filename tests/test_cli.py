@@ -33,8 +33,8 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 
 FLAGS = {
-    "audit": "TRAIN --balance --check --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --model --out --task --top-up",
+    "audit": "TRAIN --check --column --context --cue --eval --fail-on --fix --full --grader --json "
+    "--mask --model --out --task",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
