@@ -56,8 +56,7 @@ FLAGS = {
     "diagnose": "ROLLOUTS --fail-on --follow --full --json --log-to",
     "init": "FOLDER --json",
     "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
-    "mine": "RUN.YAML --budget --cluster --engine --export --export-to --folder --gpus-per-worker --json --keep --miner "
-    "--try",
+    "mine": "RUN.YAML --budget --cluster --engine --export-to --folder --gpus-per-worker --json --keep --miner --try",
     "list": "KIND --json",
     "explain": "NAME --json --run",
     "schema": "KIND --json",

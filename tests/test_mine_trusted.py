@@ -14,8 +14,8 @@ from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.tiny import build_tiny
-from mixwright.mine.miners.trusted import cross_conformal
 from mixwright.records import Example
+from mixwright_extras.miners.trusted import cross_conformal
 
 LETTERS = "abcdefgh"
 WRONG_LETTERS = "cf"
