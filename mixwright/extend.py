@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, read_conclusion, to_visible
     from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
     from mixwright.catalog import create
-    from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig
+    from mixwright.config import MAX_LEARNING_RATE, CorpusConfig, MeasureConfig, ModelConfig, RunConfig, WarmupConfig
     from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe
-    from mixwright.corpus import Corpus, read_corpus, texts
+    from mixwright.corpus import Corpus, read_corpus, read_source, texts
     from mixwright.corpus.identity import prompt_key
     from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
     from mixwright.corpus.rows import pc
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
     from mixwright.final_answer import find_stated_answers
     from mixwright.graders import Grader
     from mixwright.learner.adapting import WEIGHTS_FILE, matrices, read_settings, write_settings
-    from mixwright.learner.bases import bases_of, build_bases
+    from mixwright.learner.bases import BaseJob, bases_of, build_bases
     from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, right_padded, token_batches
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_base, load_learner, plain_source
-    from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit, target_of
+    from mixwright.learner.prompt_form import TINY_TEMPLATE
+    from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit, row_tokens, target_of
     from mixwright.learner.vllm_engine import run_engine
-    from mixwright.learner.warmup import warmup_tokens
     from mixwright.measure.bases import base_name
     from mixwright.measure.passes import ExampleRollouts, Passes
     from mixwright.measure.row_losses import RowLosses
@@ -105,11 +105,12 @@ if TYPE_CHECKING:
     )
     from mixwright.records.corpus import Message
     from mixwright.run.checked import CheckedRun
-    from mixwright.run.folder import RunFolder, check_regular, read_json, replacing, write_table
+    from mixwright.run.folder import RunFolder, check_regular, read_json, replacing, replacing_folder, write_table
     from mixwright.run.opening import open_with_workers
     from mixwright.run.progress import report_share
     from mixwright.run.workers import Job, Workers
     from mixwright.skeleton import skeleton
+    from mixwright.tool_calls import text_of
     from mixwright.verbs import output
     from mixwright.verbs.direct import prepare, read_rows
     from mixwright.verbs.options import EVAL_OPTION, PLACING, Folder, Json, Measuring, Placing, open_settings

@@ -14,7 +14,6 @@ from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example
 from mixwright_extras.probes.familiarity import (
@@ -27,6 +26,7 @@ from mixwright_extras.probes.familiarity import (
     read_texts,
     word_of,
 )
+from mixwright_extras.tiny.model import build_tiny
 
 
 def name(found: BesideFresh) -> str:

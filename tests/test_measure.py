@@ -16,10 +16,10 @@ from mixwright.estimates.dependence import dependence, dependence_of_shifts
 from mixwright.estimates.intervals import wilson
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.learner.tiny import build_tiny
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Example
+from mixwright_extras.tiny.model import build_tiny
 
 CONFIG = MeasureConfig(items=3, samples=4, max_new_tokens=4)
 

@@ -111,13 +111,13 @@ def watch_bursts(
         seconds: after which no further training begins; the first one always does.
         say: told what is done.
     """
-    from mixwright.learner.warmup import warmup_tokens
+    from mixwright.learner.training_rows import row_tokens
 
     sizes, others = sizes or BurstSizes(), others or {}
     read_only = {row.task for rows in others.values() for row in rows}
 
     def fits(row: Example) -> bool:
-        return sum(map(len, warmup_tokens(learner, row))) <= min(learner.context or MAX_TOKENS, MAX_TOKENS)
+        return sum(map(len, row_tokens(learner, row))) <= min(learner.context or MAX_TOKENS, MAX_TOKENS)
 
     rows = itertools.chain(corpus.select(tasks=set(corpus.tasks) - read_only), ungraded or ())
     split, left_out = split_groups(rows, sizes, fits)
