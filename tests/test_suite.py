@@ -249,7 +249,6 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
         ("after", ("--eval", "no-such.jsonl"), "no-such.jsonl"),
         ("after", ("--grader", "exact"), "--eval FILE with --grader"),
         ("after", ("--adapter", "no-adapter"), "no-adapter"),
-        ("after", ("--beside", "no-folder"), "no-folder"),
     ],
 )
 def test_whatever_is_wrong_is_said_before_the_first_model_answers(

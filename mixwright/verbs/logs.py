@@ -155,7 +155,7 @@ def _tell_some(lines: Sequence[str]) -> None:
 def check_log_options(measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options that mean nothing where nothing is measured."""
     given = [name for name in measuring.given_options() if name not in ("--grader", "--greedy/--sampled")]
-    taken = {"--until-decided": gating.until_decided, "--beside": gating.beside, "--repeat": gating.repeat}
+    taken = {"--until-decided": gating.until_decided, "--repeat": gating.repeat}
     given += [name for name, value in taken.items() if value]
     if given:
         remedy = "A log was measured already: leave them out. --grader TASK=METRIC chooses among its metrics."

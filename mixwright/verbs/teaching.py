@@ -48,7 +48,7 @@ def watch_teaching(
     requests = [row | {"level": None} for row in draw.draw_items(per_rung=PER_FAMILY, rungs=rungs)]
     rows = read_rows(with_suite(model, replace(measuring, train=None, held_out=train), requests))
     ungraded = None if rows.all_rows is None else rows.all_rows.select(tasks=set(rows.all_rows.tasks) - {*rows.corpus.tasks})
-    rows, config = settle_room([learner], rows, MeasureConfig(samples=0), measuring, None)
+    rows, config = settle_room([learner], rows, MeasureConfig(samples=0), measuring)
     general = [row for row in rows.corpus if row.task in rungs]
     return watch_bursts(
         learner,
