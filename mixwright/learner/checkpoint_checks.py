@@ -21,17 +21,17 @@ TRIED_TOKENS = 4
 SAME_LOGITS_SHARE = 1e-4
 """Change of earlier logits, as a share of the change of the last ones, that still is rounding; in half precision more."""
 
-TOO_MANY_LAYERS = re.compile(rb'"(?:n|num)_(?:hidden_)?layers?"\s*:\s*\d{5,30}')
-"""Entry of config.json for which transformers makes each layer, or a list with its name, before it sees any weights."""
+WRONG_LAYERS = re.compile(rb'"(?:n|num)_(?:hidden_)?layers?"\s*:\s*(?:0\b|-\d|\d{5,30})')
+"""Entry of config.json for no layer, or so many that transformers fills the memory with them before it sees any weights."""
 
 
 def check_files(folder: Path) -> None:
-    """Raise InputError for a pipe or a device among the files, which would be waited for, or layers that fill the memory."""
+    """Raise InputError for a pipe or a device among the files, which would be waited for, or a wrong number of layers."""
     check_regular(*folder.iterdir(), *folder.glob("additional_chat_templates/*"))
     settings = folder / "config.json"
-    if settings.is_file() and (found := TOO_MANY_LAYERS.search(settings.read_bytes())):
+    if settings.is_file() and (found := WRONG_LAYERS.search(settings.read_bytes())):
         remedy = "Correct the number, or save the model again."
-        raise InputError("a model of fewer than 10,000 layers", found[0].decode(), remedy, file=settings)
+        raise InputError("a model of 1 to 9,999 layers", found[0].decode(), remedy, file=settings)
 
 
 def check_tokenizer(tokenizer: Any, config: Any, model_path: str) -> None:
