@@ -166,6 +166,7 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     "Inspect, score as number": (inspect(sample={"scores": {"match": 1}}), "row 1: expected an object: score 'match'"),
     "Inspect, input as number": (inspect(sample={"input": 5}), "a text or chat messages in input"),
     "Inspect, zip cut off": (zipped({"header.json": HEADER}, cut=30), "log.eval: expected a whole zip file"),
+    "Inspect, zip with an empty header": (zipped({"header.json": "{}"}), "log.eval: expected an object: eval"),
     "Inspect, zip without header": (zipped({"samples/1_epoch_1.json": "{}"}), "expected header.json in an Inspect log"),
     "Inspect, sample that is no JSON": (
         zipped({"header.json": HEADER, "samples/1_epoch_1.json": "{"}),
