@@ -33,6 +33,7 @@ from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task, messages, plain
 from mixwright.run.folder import read_json, replacing, write_json
 from mixwright.thoughts import drop_thoughts
+from mixwright.tool_calls import find_calls
 
 if TYPE_CHECKING:
     import datasets
@@ -41,6 +42,8 @@ __all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
 
 REHEARSE_SPLIT = "rehearse"
 """Split of the rows of `corpus.rehearse`, which only a plan that names their task draws."""
+NO_CALL = "no call where none is right"
+"""Part of an item beside tools whose gold answer calls none: its share is 1 less that of over-calling."""
 MAX_ANSWERS_CHECKED = 200
 """Answers per task that reading tries on the grader."""
 
@@ -163,9 +166,15 @@ class Corpus:
             raise
 
     def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
-        """Return what the grader of the example's task finds in an answer, thoughts as little as its score does."""
-        grader = self.grader(example.task)
-        return grader.parts(example, completion if grader.reads_thoughts else drop_thoughts(completion))
+        """Return what the grader of the example's task finds in an answer, thoughts as little as its score does.
+
+        Of a row with tools whose gold answer calls none, whichever the grader: whether the answer calls none either.
+        """
+        grader, answer = self.grader(example.task), drop_thoughts(completion)
+        found = grader.parts(example, completion if grader.reads_thoughts else answer)
+        if example.tools and not find_calls(example.answer or ""):
+            found = {**found, NO_CALL: not find_calls(answer, example.tools)}
+        return found
 
     def cells(self) -> tuple[Cell, ...]:
         """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level."""
