@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from test_beside import folder, right
+from comparisons import folder, right
 
 from mixwright.audit.stage import run_audit
 from mixwright.corpus import Corpus
@@ -57,7 +57,7 @@ def test_the_count_tells_work_for_each_pair() -> None:
 def test_a_comparison_is_judged_in_time_that_follows_its_cells(tmp_path: Path) -> None:
     def judge(cells: int) -> None:
         sides = {when: {f"task{n}": right(count, 12) for n in range(cells)} for when, count in (("before", 9), ("after", 8))}
-        write_verdict(folder(tmp_path / f"run{cells}", sides | {"beside": sides["before"]}))
+        write_verdict(folder(tmp_path / f"run{cells}", sides))
 
     assert growth(judge, 20) < STEEPEST
 

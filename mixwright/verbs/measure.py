@@ -15,6 +15,7 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.logs.reading import find_reader, refuse_unknown_file
 from mixwright.measure.bases import measure_bases
+from mixwright.measure.probes.composition import LOST, PROMISED, TOGETHER, read_compositions, word_composition
 from mixwright.records import Measurement
 from mixwright.run.opening import open_with_workers
 from mixwright.suite.draw import FAMILIES, SEALED_FAMILIES, choose_rungs, draw_items
@@ -101,8 +102,9 @@ def measure(
         measuring.measures_checkpoint(checkpoint)
     if rows is not None:  # their graders stay, whatever the first answers look like
         measuring = replace(measuring, grader=[f"{task}={grader}" for task, grader in rows.config.graders.items()])
-    given = {"fresh": fresh, "start": start, "with_notes": kind != "suite"}
-    return list(measure_checkpoint(checkpoint, measuring, folder, rows=rows, **given)[1].measurements)
+    probes = {} if fresh is None else {"familiarity": {"fresh": fresh, "start": start or ""}}
+    given = {"rows": rows, "probes": probes, "with_notes": kind != "suite"}
+    return list(measure_checkpoint(checkpoint, measuring, folder, **given)[1].measurements)
 
 
 def show(
@@ -177,12 +179,22 @@ def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = Fal
         f"{source} answers {share:.1%} of {format_count(items, 'item')} correctly ({format_count(len(whole), 'task')})."
     )
     header = ("task", "level", *(COLUMN_BY_NAME[name] for name in names), "items", "")
-    lines = [*wrap(headline), "", *table(header, shown, full=full)]
+    lines = [*wrap(headline), "", *table(header, shown, full=full), *_composition_lines(rows)]
     if full:
         others = [row for row in rows if row.name not in COLUMN_BY_NAME]
         numbers = [(row.task, row.level or "", f"{row.probe} {row.name}", f"{row.value:.3g}", row.n) for row in others]
         lines += ["", *table(("task", "level", "number", "value", "n"), numbers, full=True)]
     return lines
+
+
+def _composition_lines(rows: Sequence[Measurement]) -> list[str]:
+    """The table of combinations of skills, those that lose most first; nothing where no rows name any."""
+    found = sorted(read_compositions(rows).items(), key=lambda one: -one[1][LOST].value)
+    shown = [
+        (name, *(_format(of[what]) for what in (TOGETHER, PROMISED)), of[LOST].n, word_composition(of)) for name, of in found
+    ]
+    header = ("skills in one row", "right [95% CI]", "as the skills alone promise", "items", "")
+    return ["", *table(header, shown, full=True)] if shown else []
 
 
 def profile_lines(source: str, rows: Sequence[Measurement]) -> list[str]:

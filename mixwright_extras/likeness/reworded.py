@@ -14,11 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.audit.leaks import Leaks, find_leaks
-from mixwright.audit.likeness import TEMPLATE, VIEWS, WORDS, Features, Rarity, Texts, Tokens, find_names
-from mixwright.audit.likeness_index import ViewIndex
-from mixwright.audit.rows import Reader, Row, draw_sample, positions_by_code, rows
-from mixwright.corpus import Corpus
+from mixwright.extend import Corpus, Leaks, Reader, Row, draw_sample, find_leaks, positions_by_code, rows
+from mixwright_extras.likeness.features import TEMPLATE, VIEWS, WORDS, Features, Rarity, Texts, Tokens, find_names
+from mixwright_extras.likeness.index import ViewIndex
 
 SAMPLE_ROWS = 20_000
 """Rows of either split in which features are counted."""
