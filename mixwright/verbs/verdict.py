@@ -170,7 +170,7 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
     alone = Measuring(greedy=measuring.greedy)
     check_folder(run)
     baseline.check_question(measuring, gating)
-    if any(map(is_server, (before, after))):
+    if any(map(is_server, (before, after))) or (gating.judge is not None and not are_logs(before, after)):
         check_log_options(alone, gating)
         gating = compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
         return _conclude(run, None, gating)
