@@ -202,6 +202,19 @@ def test_a_served_judge_is_asked_once_for_each_text(call: Call) -> None:
         assert "none in 300 replies" in err
 
 
+def test_rows_without_an_answer_are_asked_of_servers_and_judged(call: Call) -> None:
+    pytest.importorskip("openai")
+    rows = [{"task": "replies", "prompt": f"Greet {n} politely, please."} for n in range(40)]
+    Path("eval.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    with serving(lambda body: "Hello!") as kind, serving(lambda body: "No.") as rude:
+        asked = ("--served-model", "m", "--served-model", "n", "--eval", "eval.jsonl", "--judge", write_judge(RIGHT))
+        assert call("verdict", kind.url, rude.url, *asked)[0] == 3
+        assert call("verdict", kind.url, rude.url, *asked[:-2], "--folder", "ungraded")[0] == 1
+    code, _, err = call("verdict", "smollm2", "smollm2", *asked[4:])
+    assert code == 1
+    assert "servers or logs with --judge" in err
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

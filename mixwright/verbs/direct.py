@@ -68,7 +68,7 @@ def read_rows(
     graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded, judged=judged)
     for note in graded.notes:
         tell(note)
-    if graded.probe is None:
+    if graded.probe is None and not judged:
         check_items(graded.corpus)
     return graded
 

@@ -148,7 +148,8 @@ def _read_rows(measuring: Measuring, *, judged: bool = False) -> Graded:
 def _pick_items(rows: Graded, measuring: Measuring) -> tuple[Example, ...]:
     """Those that a checkpoint would be measured on."""
     config = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
-    picked = Passes(None, None, config, rows.corpus).items  # type: ignore[arg-type] - no model is read
+    passes = Passes(None, None, config, rows.corpus)  # type: ignore[arg-type] - no model is read
+    picked = passes.picked(lambda _: True) if rows.judged else passes.items
     if measuring.chat_template is False and any(not isinstance(item.prompt, str) for item in picked):
         raise InputError("prompts of plain text, for --no-chat-template", "chat messages", "Leave the option out.")
     return picked
@@ -318,7 +319,8 @@ def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:
 def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
     """Task -> the grader that a model's first answers ask for, where nobody named one."""
     grader_of_all, grader_by_task = parse_graders(measuring.grader)
-    tasks = [name for name in side.corpus.tasks if grader_of_all is None and name not in grader_by_task]
+    gradable = {item.task for item in side.items if item.answer is not None}
+    tasks = [name for name in side.corpus.tasks if grader_of_all is None and name in gradable - grader_by_task.keys()]
     answers: list[FirstAnswer] = []
     for name in tasks:
         for item in evenly_spread([item for item in side.items if item.task == name], ITEMS_PER_TASK):
@@ -340,8 +342,8 @@ def _log_lines(side: Answered) -> list[str]:
             row |= {"level": item.level, "sample": sample if side.samples else None, "temperature": side.temperature}
             row |= {"options": options if isinstance(options, list) else None}
             if isinstance(reply, Reply):
-                score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
-                score = None if item.answer is None else score  # for a model to judge
+                if item.answer is not None:  # else a model judges it
+                    score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
                 row |= {"completion": reply.text, "cut": reply.cut, "tokens": reply.tokens}
                 row |= {"refused": reply.refused or None}
             told = {name: value for name, value in row.items() if value is not None}

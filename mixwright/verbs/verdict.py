@@ -151,6 +151,7 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
         "--max-items": gating.max_items,
         "--repeat": gating.repeat,
         "--baseline": gating.baseline,
+        "--judge": gating.judge,
     }.items():
         if value:
             raise InputError(f"BEFORE AFTER with {name}", "no AFTER", "Name both checkpoints, or leave it out.")
@@ -170,7 +171,7 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
     alone = Measuring(greedy=measuring.greedy)
     check_folder(run)
     baseline.check_question(measuring, gating)
-    if any(map(is_server, (before, after))) or (gating.judge is not None and not are_logs(before, after)):
+    if any(map(is_server, (before, after))):
         check_log_options(alone, gating)
         gating = compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
         return _conclude(run, None, gating)
@@ -178,6 +179,9 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         with _collector_paused():
             gating = compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
+    if gating.judge is not None:
+        remedy = "Serve both (llama.cpp, vLLM) and name the servers, or compare two logs of their answers."
+        raise InputError("servers or logs with --judge", "checkpoints", remedy)
     if gating.asks_general:
         if gating.beside is not None:
             read_earlier(gating.beside, before, run)
