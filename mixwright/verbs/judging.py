@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +19,7 @@ from mixwright.logs.entries import EvaluationLog, LoggedAnswer
 from mixwright.logs.files import read_log_rows
 from mixwright.logs.judged import MAX_LOST_SHARE, Caveat
 from mixwright.logs.metrics import choose_metric
-from mixwright.logs.pairing import group_answers
+from mixwright.logs.pairing import collect_items, group_answers
 from mixwright.logs.values import read_name, read_number, read_object, read_text
 from mixwright.measure.model_judge import JUDGE, LABEL, RUBRIC, ask_command, digest, make_message, read_grade
 from mixwright.measure.served import Asking, Reply, ServedModel, find_model
@@ -88,7 +87,7 @@ def judge_by_model(
     labels = {} if path is None else read_labels(path, tasks)
     caveats, sample_rows, done = list[Caveat](), list[dict[str, object]](), set[str]()
     for task in tasks:
-        sides = [_by_item(answers[task]) for answers in by_task]
+        sides = [{name: item.answers[0] for name, item in collect_items(answers[task]).items()} for answers in by_task]
         sample = {item for own_task, item, _ in labels if own_task == task}
         if gating.judge_sample is not None or not sample:
             sample |= {*_draw(task, sides)[: gating.judge_sample or SAMPLE]}
@@ -180,13 +179,6 @@ def read_labels(path: Path, tasks: Sequence[str]) -> dict[Label, float | None]:
             raise location.error("one label from 0 to 1 for each answer", got, "Correct it.")
         labels[key] = number
     return labels
-
-
-def _by_item(answers: Sequence[LoggedAnswer]) -> dict[str, list[LoggedAnswer]]:
-    found = defaultdict[str, list[LoggedAnswer]](list)
-    for answer in answers:
-        found[answer.item].append(answer)
-    return found
 
 
 def _draw(task: str, sides: Sequence[Mapping[str, object]]) -> list[str]:

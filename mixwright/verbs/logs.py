@@ -262,14 +262,9 @@ def _write(
 
 def _labels_of(tasks: Sequence[JudgedTask], side: int) -> dict[str, float]:
     """Item -> mean label of its answers, where all of them have one."""
-    labels = {
-        item.id: [label for answer in item.answers[side] if (label := answer.scores.get(LABEL)) is not None]
-        for task in tasks
-        if task.metric == JUDGE
-        for item in task.items
-    }
-    sizes = {item.id: len(item.answers[side]) for task in tasks for item in task.items}
-    return {item: sum(own) / len(own) for item, own in labels.items() if own and len(own) == sizes[item]}
+    items = [item for task in tasks if task.metric == JUDGE for item in task.items]
+    labels = {item.id: [answer.scores.get(LABEL) for answer in item.answers[side]] for item in items}
+    return {name: sum(label or 0.0 for label in own) / len(own) for name, own in labels.items() if None not in own}
 
 
 def _list_notes(
