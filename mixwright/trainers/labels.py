@@ -96,7 +96,8 @@ def _label(
     with _quiet():
         given = SFTConfig(output_dir="unused", report_to=[], bf16=False, **_of_config(settings, AFTER_LABELS))
     template = trainer.chat_template or tokenizer.chat_template
-    reader = _Reader(tokenizer, template, inference_template)
+    arguments = next((dict(row["chat_template_kwargs"]) for row in rows if row.get("chat_template_kwargs")), {})
+    reader = _Reader(tokenizer, template, inference_template, arguments)
     limit = None if given.packing and given.packing_strategy != "bfd" else given.max_length
     excess = settings.get("excess_length_strategy", "truncate")
     keeps_end = given.truncation_mode == "keep_end" and not given.packing  # packs are cut at the end
@@ -192,8 +193,11 @@ def _quiet() -> Iterator[None]:
 class _Reader:
     """Reads one row along with its labels: whose words they are, where it ends, and what is wrong with it."""
 
-    def __init__(self, tokenizer: Any, template: str | None, inference_template: str | None) -> None:
+    def __init__(
+        self, tokenizer: Any, template: str | None, inference_template: str | None, arguments: Mapping[str, Any]
+    ) -> None:
         self.tokenizer, self.template, self.inference_template = tokenizer, template, inference_template
+        self.arguments = arguments
         self.special = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
         asked = [{"role": "user", "content": "U"}]
         self.header = self._render(asked, add_generation_prompt=True)[len(self._render(asked)) :] if template else ""
@@ -201,7 +205,7 @@ class _Reader:
         self.stops = {tokenizer.eos_token_id} | self._find_stop()
 
     def _render(self, messages: Any, template: str | None = None, **how: Any) -> str:
-        how = {"chat_template": template or self.template, "tokenize": False, **how}
+        how = {"chat_template": template or self.template, "tokenize": False, **self.arguments, **how}
         return str(self.tokenizer.apply_chat_template(messages, **how))
 
     def _find_stop(self) -> set[int]:
