@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from mixwright.final_answer import find_stated_answers
     from mixwright.graders import Grader
     from mixwright.learner.adapting import WEIGHTS_FILE, matrices, read_settings, write_settings
-    from mixwright.learner.bases import BaseJob, bases_of, build_bases
+    from mixwright.learner.bases import BaseJob, base_of, build_base
     from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, right_padded, token_batches
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_base, load_learner, plain_source
