@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
     from mixwright.catalog import create
     from mixwright.config import MAX_LEARNING_RATE, CorpusConfig, MeasureConfig, ModelConfig, RunConfig, WarmupConfig
-    from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe
+    from mixwright.contracts import Adapter, Arm, Check, Miner, Monitor, Planner, Probe
     from mixwright.corpus import Corpus, read_corpus, read_source, texts
     from mixwright.corpus.identity import prompt_key
     from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
@@ -86,15 +86,20 @@ if TYPE_CHECKING:
     )
     from mixwright.plan.baseline import as_shares, task_counts, weights_only
     from mixwright.records import (
+        Alarm,
         Cell,
         Example,
+        GroupOutcome,
         Interval,
         Measurement,
         MinedRow,
         MiningResult,
         Observation,
+        PairOutcome,
         Plan,
         Severity,
+        SFTOutcome,
+        Signals,
         Stage,
         Text,
         TrainingSetup,
@@ -110,6 +115,7 @@ if TYPE_CHECKING:
     from mixwright.run.progress import report_share
     from mixwright.run.workers import Job, Workers
     from mixwright.skeleton import skeleton
+    from mixwright.steer.checkpointable import Checkpointable
     from mixwright.tool_calls import text_of
     from mixwright.verbs import output
     from mixwright.verbs.direct import prepare, read_rows
