@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 461_200,
-    "mixwright_extras": 72_400,
+    "mixwright": 437_300,
+    "mixwright_extras": 90_900,
     "mixwright_lab": 226_700,
-    "tests": 490_200,
+    "tests": 484_100,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -78,6 +78,8 @@ RAISED: tuple[str, ...] = (
     "whether it is shown, excluded, not told, or which file would tell",
     "mixwright_lab +7,200: exports of SmolLM2 that are equal or damaged, narrow training on public tool calls, and what "
     "the gate asks on eight layouts (mixwright -17,200)",
+    "mixwright_extras +18,500: checks of reworded items and of clustered wrong steps, familiarity, Reasoning Gym, trusted "
+    "rows, displacement and tiny models left the core (mixwright -24,000)",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
