@@ -1,10 +1,10 @@
 # ruff: noqa: SIM905 - long lists read better as one text
 """Planted runs for `mixwright review`: files of a user in whose run one of twenty findings is true, and clean runs.
 
-`make_run(finding, variant, seed, folder)` writes the files that a user has, and returns the commands that he types; the last is
-`review`. Each finding has three variants of another size, wording and severity: 0 is severe, 1 middle, and 2 in between, often
-in another form. A run has one finding; what else it has follows from it. Clean runs are of the same kinds: fine-tunes that learn
-and keep, RL runs that learn, pairs that differ by their error alone, and readings in which nothing is learned or lost.
+`make_run` writes the files that a user has, and returns the commands that he types; the last is `review`. Each finding has
+three variants of another size, wording and severity: 0 is severe, 1 middle, 2 in between, often in another form. A run has
+one finding; what else it has follows from it. Clean runs are of the same kinds: fine-tunes that learn and keep, RL runs that
+learn, pairs that differ by their error alone, and readings in which nothing is learned or lost.
 
 Goals, written before `review` read any of this, by an author who had seen neither its rules nor its code: the finding's row
 is "shown" in 80 of 100 planted runs; in each clean run at most one row is "shown" (beside it the mean number).
