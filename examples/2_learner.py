@@ -3,8 +3,8 @@
 from _shared import CONFIG, RUN
 
 from mixwright import Corpus
-from mixwright.learner.tiny import build_tiny
-from mixwright.learner.warmup import warm_up
+from mixwright_extras.tiny.model import build_tiny
+from mixwright_extras.tiny.warmup import warm_up
 
 corpus = Corpus.load(RUN.corpus).select(split="train")
 learner = build_tiny((f"{example.prompt} {example.answer}" for example in corpus), CONFIG.model, seed=0)

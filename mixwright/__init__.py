@@ -40,7 +40,7 @@ _PUBLIC_MODULES = {
     # stages as functions; records and settings; plug-ins and their contracts
     "": "api catalog config contracts corpus errors graders records",
     "run.": "folder",  # what a run leaves
-    "learner.": "adapting learner load tiny warmup",  # models beside a run
+    "learner.": "adapting learner load",  # models beside a run
 }
 PUBLIC = ("mixwright", *(f"mixwright.{folder}{name}" for folder, names in _PUBLIC_MODULES.items() for name in names.split()))
 """Modules whose plain names are public."""

@@ -69,6 +69,8 @@ class Entry:
     """Top-level packages it needs beyond core."""
     extra: str = "train"
     """The extra that installs them."""
+    default: bool = True
+    """It runs unless others are named: those of `mixwright_extras` only where they say so (`DEFAULT = True`)."""
 
 
 def listing(kind: str) -> dict[str, Entry]:
@@ -99,8 +101,8 @@ def _read_entries(kind: str, package: str) -> dict[str, Entry]:
 
 
 def list_defaults(kind: str) -> list[str]:
-    """Return the names of the plug-ins that run unless others are named: all but those of `mixwright_extras`."""
-    return [name for name, entry in listing(kind).items() if not entry.module.startswith("mixwright_extras.")]
+    """Return the names of the plug-ins that run unless others are named."""
+    return [name for name, entry in listing(kind).items() if entry.default]
 
 
 def find_entry(kind: str, name: str) -> Entry:
@@ -213,7 +215,7 @@ def find_source(module: str) -> Path | None:
 
 
 def _read_entry(kind: str, name: str, module: str, source: Path | None) -> Entry:
-    """Return the entry of one file, with its docstring and the literals NEEDS and EXTRA; empty without a file."""
+    """Return the entry of one file, with its docstring and the literals NEEDS, EXTRA and DEFAULT; empty without a file."""
     try:
         tree = ast.parse(source.read_bytes() if source else "")
     except (OSError, SyntaxError, ValueError):
@@ -222,11 +224,12 @@ def _read_entry(kind: str, name: str, module: str, source: Path | None) -> Entry
     literals: dict[str, Any] = {}
     for node in tree.body:
         target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and target.id in ("NEEDS", "EXTRA"):
+        if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and target.id in ("NEEDS", "EXTRA", "DEFAULT"):
             with contextlib.suppress(ValueError):  # computed: known once it is imported
                 literals[target.id] = ast.literal_eval(node.value)
     needs, extra = tuple(literals.get("NEEDS", ())), literals.get("EXTRA", "train")
-    return Entry(kind, name, module, docstring.split("\n", 1)[0], docstring, needs, extra)
+    default = literals.get("DEFAULT", not module.startswith("mixwright_extras."))
+    return Entry(kind, name, module, docstring.split("\n", 1)[0], docstring, needs, extra, default)
 
 
 def _read_class_entries(kind: str, path: Path) -> list[Entry]:

@@ -79,6 +79,13 @@ class Probe(ABC):
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """Measurements with unit, interval, n and null. Same rng, same numbers."""
 
+    def check_rows(self, corpus: Corpus) -> None:  # noqa: B027 - most probes take any rows
+        """Raise InputError if these rows cannot be measured; called before the model answers. By default all can."""
+
+    def remark(self, measurements: Sequence[Measurement]) -> list[Observation]:
+        """Return notes on its measurements for their reader; none by default."""
+        return []
+
 
 class Miner(ABC):
     """Chooses training rows, or makes new ones. Held-out rows are never read; same rng, same rows.

@@ -107,6 +107,8 @@ def system_error(error: OSError, file: str | Path | None = None) -> InputError:
     unknown = ("a file that the system can read and write", "Choose another place.")
     expected, remedy = REFUSALS_BY_ERRNO.get(error.errno or 0, unknown)
     reason = error.strerror or os.strerror(error.errno or errno.EIO)
+    if "usable temporary directory" in reason:
+        expected, remedy = "a folder for temporary files", "Set TMPDIR to one that you may write to."
     return InputError(expected, reason, INTACT_SENTENCE + remedy, file=file or error.filename or "standard output")
 
 

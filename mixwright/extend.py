@@ -15,31 +15,37 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mixwright import catalog
-    from mixwright.audit.chance import format_expected
+    from mixwright.audit.chance import chance_explains, format_expected
     from mixwright.audit.cues import common_start
+    from mixwright.audit.leaks import Leaks, find_leaks
     from mixwright.audit.rows import (
         EXCERPT_CHARACTERS,
         MAX_NAMES_SHOWN,
+        Listing,
         Reader,
         Row,
         draw_sample,
+        has_held_out,
         hash64,
+        positions_by_code,
         rows,
         rows_by_task,
         sample_training_rows,
     )
+    from mixwright.audit.steps.equations import Equation, read_equations
     from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, is_masked, number_rules, read_mask
     from mixwright.audit.steps.wrong_values import Values, observe_values
-    from mixwright.audit.text import to_visible
+    from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, read_conclusion, to_visible
     from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
     from mixwright.catalog import create
-    from mixwright.config import MAX_LEARNING_RATE, MeasureConfig, RunConfig
+    from mixwright.config import MAX_LEARNING_RATE, CorpusConfig, MeasureConfig, ModelConfig, RunConfig, WarmupConfig
     from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe
-    from mixwright.corpus import Corpus, texts
+    from mixwright.corpus import Corpus, read_corpus, read_source, texts
     from mixwright.corpus.identity import prompt_key
+    from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
     from mixwright.corpus.rows import pc
     from mixwright.corpus.timed_grades import TimedGrades
-    from mixwright.errors import InputError, check_range, join_some, one_line, unknown_name
+    from mixwright.errors import InputError, check_range, join_some, missing_extra, one_line, unknown_name
     from mixwright.estimates.chance import RIGHT_FROM_SCORE
     from mixwright.estimates.crossed import MIN_PROMPTS, Estimate, compare_prompts, estimate_crossed
     from mixwright.estimates.intervals import (
@@ -57,25 +63,27 @@ if TYPE_CHECKING:
     )
     from mixwright.estimates.readings import READINGS
     from mixwright.final_answer import find_stated_answers
+    from mixwright.graders import Grader
     from mixwright.learner.adapting import WEIGHTS_FILE, matrices, read_settings, write_settings
-    from mixwright.learner.bases import bases_of, build_bases
-    from mixwright.learner.batches import (
-        left_padded,
-        pass_token_limit,
-        reading_mode,
-        right_padded,
-        token_batches,
-    )
+    from mixwright.learner.bases import BaseJob, bases_of, build_bases
+    from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, right_padded, token_batches
     from mixwright.learner.learner import Learner
-    from mixwright.learner.load import load_base, plain_source
-    from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit, target_of
+    from mixwright.learner.load import load_base, load_learner, plain_source
+    from mixwright.learner.prompt_form import TINY_TEMPLATE
+    from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit, row_tokens, target_of
     from mixwright.learner.vllm_engine import run_engine
-    from mixwright.learner.warmup import warmup_tokens
     from mixwright.measure.bases import base_name
     from mixwright.measure.passes import ExampleRollouts, Passes
     from mixwright.measure.row_losses import RowLosses
     from mixwright.mine.choosing import TrainRows, check_row_count, count_to_keep, draw_few_rows
-    from mixwright.mine.short_trainings import SHORT_TRAINING_LIMITS, Losses, copy_with_adapter, read_losses, train_on
+    from mixwright.mine.short_trainings import (
+        SHORT_TRAINING_LIMITS,
+        Losses,
+        copy_with_adapter,
+        draw_batches,
+        read_losses,
+        train_on,
+    )
     from mixwright.plan.baseline import as_shares, task_counts, weights_only
     from mixwright.records import (
         Cell,
@@ -86,19 +94,23 @@ if TYPE_CHECKING:
         MiningResult,
         Observation,
         Plan,
+        Severity,
         Stage,
         Text,
         TrainingSetup,
         TrialResult,
         Verdict,
+        cell_key,
         plain,
     )
+    from mixwright.records.corpus import Message
     from mixwright.run.checked import CheckedRun
-    from mixwright.run.folder import RunFolder, check_regular, read_json, replacing, write_table
+    from mixwright.run.folder import RunFolder, check_regular, read_json, replacing, replacing_folder, write_table
     from mixwright.run.opening import open_with_workers
     from mixwright.run.progress import report_share
     from mixwright.run.workers import Job, Workers
     from mixwright.skeleton import skeleton
+    from mixwright.tool_calls import text_of
     from mixwright.verbs import output
     from mixwright.verbs.direct import prepare, read_rows
     from mixwright.verbs.options import EVAL_OPTION, PLACING, Folder, Json, Measuring, Placing, open_settings

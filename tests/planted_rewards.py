@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -144,3 +145,8 @@ def writes_past_python(completions: list[str], answer: list[str], **_: Any) -> l
     os.write(2, b"noise\n")
     os.fork()
     return tag(completions, answer)
+
+
+def never_ends(completions: list[str], **_: Any) -> Any:
+    """Give scores for ever."""
+    return itertools.repeat(1.0)

@@ -173,7 +173,7 @@ def check_miner(cls: type[Miner], learner: Learner) -> None:
 
     Args:
         cls: the miner.
-        learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
+        learner: any learner; a tiny one will do (`mixwright_extras.tiny.model.build_tiny`).
     """
     from mixwright.mine.stage import mine
 

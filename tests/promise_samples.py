@@ -57,7 +57,7 @@ def passes(learner: Learner, over: Corpus) -> Passes:
     from mixwright.config import MeasureConfig
     from mixwright.measure.passes import Passes
 
-    return Passes(learner, learner, MeasureConfig(items=2, samples=2, max_new_tokens=4), over.select(split="eval"))
+    return Passes(learner, MeasureConfig(items=2, samples=2, max_new_tokens=4), over.select(split="eval"))
 
 
 def scanned(learner: Learner) -> list[list[TrainingRow]]:

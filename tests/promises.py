@@ -50,7 +50,7 @@ def check_probe(cls: type[Probe], learner: Learner) -> None:
 
     Args:
         cls: the probe.
-        learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
+        learner: any learner; a tiny one will do (`mixwright_extras.tiny.model.build_tiny`).
     """
     probe = check_plugin(cls)
     corpus = own.measurable()
@@ -76,7 +76,7 @@ def check_column(cls: type[Columns], learner: Learner) -> None:
 
     Args:
         cls: the group of columns.
-        learner: any learner; a tiny one will do (`mixwright.learner.tiny.build_tiny`).
+        learner: any learner; a tiny one will do (`mixwright_extras.tiny.model.build_tiny`).
     """
     group = check_plugin(cls)
     require(bool(cls.NAMES) and all(cls.NAMES.values()), "NAMES says of each column what it is")
@@ -161,7 +161,7 @@ def check_section(cls: type[Section]) -> None:
     """Blocks as data from a verdict with and without parts; the same verdict gives the same blocks."""
     section = check_plugin(cls)
     empty = Verdict("run", "", "before", "after", "inconclusive", "nothing compared", 4, "Nothing.", "success")
-    for verdict in (empty, verdicts.trial(), verdicts.third_model()):
+    for verdict in (empty, verdicts.trial(), verdicts.damaged()):
         with same_randomness():
             blocks = section.blocks(verdict)
         require(isinstance(blocks, list), "a list of blocks")

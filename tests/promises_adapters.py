@@ -26,7 +26,7 @@ def check_adapter(cls: type[Adapter], learner: Learner, place: Path) -> None:
 
     Args:
         cls: the adapter.
-        learner: any learner in float32; a tiny one will do (`mixwright.learner.tiny.build_tiny`). It is only read.
+        learner: any learner in float32; a tiny one will do (`mixwright_extras.tiny.model.build_tiny`). It is only read.
         place: an empty folder that may be written to.
     """
     from mixwright.learner.adapting import SETTINGS_FILE

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from answer_rows import write_sides
 from cli_call import Call, sums, write
-from test_beside import FAST, checkpoint
+from comparisons import FAST, checkpoint
 from test_form_changes import city, rows, sentence, ticket, tool
 
 from mixwright.answers.table import Answers
@@ -68,7 +68,7 @@ class Reader:
 def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
     examples = [Example(f"n{i}", "t", str(i + 1), answer="7") for i in range(3)] + [Example("u0", "u", "5", answer="7")]
     corpus = Corpus.from_examples(examples, {"t": "exact", "u": "exact"})
-    passes = Passes(Reader(), None, MeasureConfig(items=9, samples=0), corpus)  # pyright: ignore[reportArgumentType]
+    passes = Passes(Reader(), MeasureConfig(items=9, samples=0), corpus)  # pyright: ignore[reportArgumentType]
     tokens = [[4], [4, 5], [4, 5, 6]]
     before = [{"example": f"n{i}", "task": "t", "tokens": tokens[i], "logprob": -0.5 * len(tokens[i])} for i in range(3)]
     before += [{"example": "u0", "task": "u", "tokens": [1], "logprob": -1.0}]
@@ -83,7 +83,7 @@ def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
     assert rows_to_read(many) == rows_to_read(many[::-1])
 
 
-def test_a_comparison_reads_former_answers_and_takes_them_over(call: Call) -> None:
+def test_a_comparison_reads_former_answers(call: Call) -> None:
     for seed, name in enumerate(("before", "after")):
         checkpoint(name, seed)
     asked = ("--eval", write("a.jsonl", sums(12)), *FAST)
@@ -94,7 +94,7 @@ def test_a_comparison_reads_former_answers_and_takes_them_over(call: Call) -> No
     assert (found.items, found.tokens) == (12, sum(len(row["tokens"]) for row in made))
     assert found.before == pytest.approx(sum(row["logprob"] for row in made) / found.tokens)
     assert found.change < -1e-3, "another model finds what the first one wrote less probable"
-    code, _, err = call("verdict", "--no-suite", "before", "before", *asked, "--folder", "two", "--beside", "one")
+    code, _, err = call("verdict", "--no-suite", "before", "before", *asked, "--folder", "two")
     assert code == 4, err
     (same,) = read_list(former_file(RunFolder("two")), FormerAnswers)
     assert same.before == found.before

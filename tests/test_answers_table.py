@@ -83,7 +83,7 @@ def test_a_model_and_a_log_of_it_give_equal_figures(levels: int, tmp_path: Path)
     other = measure_answers(answers_of(task, 0, "greedy", grader, log.form))
     corpus = Corpus.from_examples((to_example(item) for item in task.items), {"t": "exact"})
     texts = {line["prompt"]: line["completion"] for line in lines}
-    passes = Passes(Says(texts), None, MeasureConfig(items=99, samples=0), corpus)  # pyright: ignore
+    passes = Passes(Says(texts), MeasureConfig(items=99, samples=0), corpus)  # pyright: ignore
     own = catalog.create("probes", "competence").measure(passes, corpus, np.random.default_rng([0, 0]))
     figures, logged = (
         {(row.name, row.level): (row.value, row.low, row.high, row.n) for row in rows if row.probe != "log"}
@@ -143,7 +143,7 @@ def test_the_same_answers_are_the_same_table_whichever_harness_logged_them(write
     rows = [Example(str(n), "sums", f"{n}+7?", answer=str(n + 7)) for n in range(12)]
     corpus = Corpus.from_examples(rows, {"sums": "exact"})
     says = Says({f"{n}+7?": text for n, text in enumerate(TEXTS)})
-    passes = Passes(says, None, MeasureConfig(items=99, samples=0), corpus)  # pyright: ignore
+    passes = Passes(says, MeasureConfig(items=99, samples=0), corpus)  # pyright: ignore
     catalog.create("probes", "competence").measure(passes, corpus, np.random.default_rng([0, 0]))
     columns = ["prompt", "gold", "text", "decoding", "sample", "right", "swapped", "chance"]
     own, other = (

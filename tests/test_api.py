@@ -38,7 +38,7 @@ SMALL = RunConfig(
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the examples speak of; train.jsonl has one row twice."""
-    from mixwright.learner.tiny import build_tiny
+    from mixwright_extras.tiny.model import build_tiny
 
     monkeypatch.chdir(tmp_path)
     rows = [{"task": "sum", "prompt": f"{n}+1=", "answer": str(n + 1)} for n in (*range(40), 0)]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_call import Call, write
 
 from mixwright.audit.checks.coverage import Coverage
 from mixwright.audit.holes import chance_of_absence, find_coverage
@@ -145,16 +143,6 @@ def test_one_distribution_has_few_false_alarms() -> None:
         ]
         found += [one for one in Coverage().check(_corpus(rows[:180], rows[180:])) if one.severity == "warning"]
     assert len(found) <= 2, [one.message for one in found]
-
-
-def test_the_top_up_list(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    rows = [{"prompt": f"Do it with {n * 7919}.", "answer": "7", "skills": ["a"]} for n in range(40)]
-    needs = [{"prompt": f"Try it with {n * 104729}.", "answer": "7", "skills": ["a", "b"]} for n in range(8)]
-    code, out, _ = call("audit", write("t.jsonl", rows), "--eval", write("e.jsonl", needs), "--top-up", "add.jsonl")
-    assert code == 0
-    assert "100 rows to add for 1 gap" in out
-    assert json.loads(Path("add.jsonl").read_text())["missing"] == "b"
 
 
 def test_shorter_answers_are_no_hole() -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mixwright.audit.checks.error_clusters import ErrorClusters
-from mixwright.audit.steps import step_errors
-from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, read_steps
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
+from mixwright_extras.checks.error_clusters import ErrorClusters
+from mixwright_extras.steps import step_errors
+from mixwright_extras.steps.step_errors import Clustering, Step, TaskSteps, read_steps
 
 
 def row(target: str, prompt: str = "Work it out.", **extra: object) -> Example:

@@ -300,7 +300,7 @@ def test_outputs_take_the_place_of_nothing(call: Call, dirty: tuple[str, str]) -
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     for options in (
         ("--out", "found"),
-        ("--fix", "same.jsonl", "--top-up", "same.jsonl"),
+        ("--fix", "same.jsonl", "--out", "same.jsonl"),
         ("--fix", "new/rows/f.jsonl", "--out", "new"),
     ):
         code, _, err = call("audit", train, "--eval", held_out, *options)

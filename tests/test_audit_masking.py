@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from cli_call import Call, write
 
-from mixwright.audit.checks.error_clusters import ErrorClusters
 from mixwright.audit.checks.traces import Traces
 from mixwright.audit.masking import RowMask, write_mask
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.corpus.masks import mask_of
+from mixwright_extras.checks.error_clusters import ErrorClusters
 
 
 def solution(rng: random.Random, wrong: float) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reworded_rows import LEAKS, SEVERITIES, make_pool
 
-from mixwright.audit.checks.reworded import Reworded, shared_words
-from mixwright.audit.likeness import ANCHORS, TEMPLATE, VIEWS, WORDS, Rarity, Texts, Tokens, find_names
-from mixwright.audit.likeness_index import ViewIndex
-from mixwright.audit.reworded import Likenesses, find_likenesses
 from mixwright.audit.rows import Row
 from mixwright.corpus import Corpus
 from mixwright.records import Example
+from mixwright_extras.checks.reworded import Reworded, shared_words
+from mixwright_extras.likeness.features import ANCHORS, TEMPLATE, VIEWS, WORDS, Rarity, Texts, Tokens, find_names
+from mixwright_extras.likeness.index import ViewIndex
+from mixwright_extras.likeness.reworded import Likenesses, find_likenesses
 
 NAMES = frozenset({"Mia", "Omar"})
 PIECES = ["red", "blue", "sun", "moon", "tree", "Mia", "Omar", "12", "345", "river", "stone", "get_rows"]
@@ -58,7 +58,7 @@ def test_names_are_capitals_within_sentences_mostly() -> None:
 def test_the_memory_of_words_begins_anew_and_reads_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     row = Row(0, "t", "train", "red blue sun moon", "")
     expected = read(row.prompt)
-    monkeypatch.setattr("mixwright.audit.likeness.MAX_TOKENS_KEPT", 5)
+    monkeypatch.setattr("mixwright_extras.likeness.features.MAX_TOKENS_KEPT", 5)
     tokens = Tokens(NAMES)
     tokens.read([Row(0, "t", "train", "one two three four", "")])
     found = tokens.read([row])

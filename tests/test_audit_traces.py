@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.audit import rows as audit_rows
-from mixwright.audit.checks.error_clusters import ErrorClusters
 from mixwright.audit.checks.traces import Traces
 from mixwright.audit.stage import run_audit
 from mixwright.audit.steps import wrong_values
@@ -20,6 +19,7 @@ from mixwright.audit.steps.order import values_used_too_early
 from mixwright.audit.steps.worked import rules_of
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
+from mixwright_extras.checks.error_clusters import ErrorClusters
 
 
 @pytest.mark.parametrize(

@@ -183,8 +183,8 @@ def test_what_is_sampled_for_an_item_does_not_depend_on_the_others_in_a_budget()
     rows = [Example(f"i{n}", "t", f"{n}+1=", answer="2") for n in range(20)]
     corpus, one = Corpus.from_examples(rows), Learner(model().eval(), tokenizer(), "chars")
     config = MeasureConfig(items=5, samples=2, max_new_tokens=4)
-    few = Passes(one, None, config, corpus, 3, nested=True).rollouts
-    many = Passes(one, None, replace(config, items=20), corpus, 3, nested=True).rollouts
+    few = Passes(one, config, corpus, 3, nested=True).rollouts
+    many = Passes(one, replace(config, items=20), corpus, 3, nested=True).rollouts
     assert len(few) == 5
     for name, found in few.items():
         drawn, drawn_among_more = ([(one.text, one.finished) for one in side.samples] for side in (found, many[name]))

@@ -103,6 +103,8 @@ def electra(folder: Path) -> None:
 CONFIG = "config.json"
 BROKEN_MODELS: dict[str, tuple[Damage, str]] = {
     "one layer of two": (changed(CONFIG, num_hidden_layers=1), r"without model\.layers\.1\."),
+    "a billion layers": (changed(CONFIG, num_hidden_layers=10**9), "config.json: expected a model of 1 to 9,999 layers"),
+    "no layer": (changed(CONFIG, num_hidden_layers=0), "config.json: expected a model of 1 to 9,999 layers"),
     "an encoder": (electra, "a causal language model"),
     "no key-value heads": (changed(CONFIG, num_key_value_heads=0), "by zero|num_key_value_heads"),
     "text for a width": (changed(CONFIG, intermediate_size="wide"), "'intermediate_size'|intermediate_size"),

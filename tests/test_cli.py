@@ -33,8 +33,8 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 
 FLAGS = {
-    "audit": "TRAIN --balance --check --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --model --out --task --top-up",
+    "audit": "TRAIN --check --column --context --cue --eval --fail-on --fix --full --grader --json "
+    "--mask --model --out --task",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
@@ -45,7 +45,7 @@ FLAGS = {
     ),
     "verdict": flags(
         "BEFORE|RUN AFTER",
-        "--baseline --beside --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to --margin"
+        "--baseline --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to --margin"
         " --markdown --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on"
         " --until-decided --why",
     ),
@@ -56,8 +56,7 @@ FLAGS = {
     "diagnose": "ROLLOUTS --fail-on --follow --full --json --log-to",
     "init": "FOLDER --json",
     "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
-    "mine": "RUN.YAML --budget --cluster --engine --export --export-to --folder --gpus-per-worker --json --keep --miner "
-    "--try",
+    "mine": "RUN.YAML --budget --cluster --engine --export-to --folder --gpus-per-worker --json --keep --miner --try",
     "list": "KIND --json",
     "explain": "NAME --json --run",
     "schema": "KIND --json",

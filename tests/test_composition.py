@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_call import Call, sums, write
-from test_beside import checkpoint
+from comparisons import checkpoint
 
 from mixwright.measure.probes.composition import Composition, read_compositions, word_composition
 from mixwright.records import Example, Measurement

@@ -29,7 +29,7 @@ SHORT = {"steps": 8, "runs": 2, "items": 8, "max_new_tokens": 8}
 @pytest.fixture(scope="session")
 def learner() -> Any:
     from mixwright.config import ModelConfig
-    from mixwright.learner.tiny import build_tiny
+    from mixwright_extras.tiny.model import build_tiny
 
     texts = [f"{example.prompt} {example.answer}" for example in samples.corpus()]
     return build_tiny(texts, ModelConfig(width=16, depth=1, heads=2, vocabulary=300), seed=0)

@@ -15,10 +15,10 @@ from mixwright.audit.steps.call_schema import find_faults
 from mixwright.config import CorpusConfig, ModelConfig
 from mixwright.corpus import read_corpus
 from mixwright.corpus.identity import prompt_key
-from mixwright.learner.tiny import build_tiny
 from mixwright.mine.own_answers import usable_prompts
 from mixwright.records import plain
 from mixwright.tool_calls import find_calls
+from mixwright_extras.tiny.model import build_tiny
 from mixwright_lab.demo.requests import (
     LEAKED_ITEMS,
     NEW_TASK,

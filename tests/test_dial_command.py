@@ -12,10 +12,10 @@ from cli_call import Call
 
 from mixwright.config import ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
-from mixwright.learner.tiny import build_tiny
-from mixwright.learner.warmup import warm_up
 from mixwright.records import Example, Interval
 from mixwright_extras.experts.dial import Setting, Sweep
+from mixwright_extras.tiny.model import build_tiny
+from mixwright_extras.tiny.warmup import warm_up
 from mixwright_extras.verbs.dial import format_sweep
 
 

@@ -130,8 +130,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A checkpoint with a chat template that ends its answers and has some right, of the size that tests can pay."""
     from mixwright.config import CorpusConfig, ModelConfig, WarmupConfig
     from mixwright.corpus import read_corpus
-    from mixwright.learner.tiny import build_tiny
-    from mixwright.learner.warmup import warm_up
+    from mixwright_extras.tiny.model import build_tiny
+    from mixwright_extras.tiny.warmup import warm_up
 
     folder = tmp_path_factory.mktemp("tiny")
     corpus = read_corpus(CorpusConfig(str(write_files(folder / "files", 0).held_out), eval_share=0.0))

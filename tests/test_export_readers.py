@@ -25,12 +25,12 @@ from mixwright.contracts import Branch
 from mixwright.corpus import Corpus
 from mixwright.learner.load import load_learner
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.learner.tiny import build_tiny
 from mixwright.plan.mix import Mix
 from mixwright.records import Example, Objective, Plan, Stage, plain
 from mixwright.trainers.steering import INDEX_COLUMN
 from mixwright.trial.training import make_trainer
 from mixwright.verbs.export import build_mix, read_text_handling, write_mix
+from mixwright_extras.tiny.model import build_tiny
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")]
 

@@ -8,17 +8,25 @@ import numpy as np
 import pytest
 import torch
 from cli_call import Call, sums, write
-from test_beside import checkpoint
+from comparisons import checkpoint
 
 from mixwright.config import MeasureConfig, ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
-from mixwright.measure.notes import note_familiarity
-from mixwright.measure.probes.familiarity import BesideFresh, auroc, compare, rank_p, read, read_texts, word_of
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example
+from mixwright_extras.probes.familiarity import (
+    BesideFresh,
+    auroc,
+    compare,
+    note_familiarity,
+    rank_p,
+    read,
+    read_texts,
+    word_of,
+)
+from mixwright_extras.tiny.model import build_tiny
 
 
 def name(found: BesideFresh) -> str:
@@ -94,12 +102,14 @@ def read_twice(tmp_path_factory: pytest.TempPathFactory) -> list[MeasureResult]:
     path = tmp_path_factory.mktemp("fresh") / "fresh.jsonl"
     path.write_text("".join(json.dumps({"task": "t", "prompt": one}) + "\n" for one in [*fresh, items[0]]), encoding="utf-8")
     corpus = Corpus.from_examples(Example(f"e{n}", "t", one, answer="a", split="eval") for n, one in enumerate(items))
-    config = MeasureConfig(probes=("familiarity",), options={"familiarity": {"fresh": str(path)}})
-    start, learner = (build_tiny([*items, *fresh], ModelConfig(width=64, depth=2, heads=2, vocabulary=264), 0) for _ in "ab")
+    learner = build_tiny([*items, *fresh], ModelConfig(width=64, depth=2, heads=2, vocabulary=264), 0)
+    learner.save(path.parent / "start")
+    options = {"fresh": str(path), "start": str(path.parent / "start")}
+    config = MeasureConfig(probes=("familiarity",), options={"familiarity": options})
     found = []
     for steps in (0, 120):
         train(learner, items, steps)
-        found.append(measure_learner(learner, corpus, config, start=start, seed=0))
+        found.append(measure_learner(learner, corpus, config, seed=0))
     return found
 
 

@@ -18,7 +18,6 @@ from transformers.pytorch_utils import Conv1D
 
 from mixwright.config import ModelConfig
 from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
 from mixwright.learner.training_rows import TrainingRow, read_training_rows
 from mixwright_extras.scan.gradient_sketch import GradientSketch, find_matrices
 from mixwright_extras.scan.sketch_calibration import (
@@ -28,6 +27,7 @@ from mixwright_extras.scan.sketch_calibration import (
     load_calibration,
     save_calibration,
 )
+from mixwright_extras.tiny.model import build_tiny
 
 
 def llama() -> Learner:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from types import FrameType
 from typing import Any
 
 import pytest
-from test_beside import folder, right
+from comparisons import folder, right
 
 from mixwright.audit.stage import run_audit
 from mixwright.corpus import Corpus
@@ -56,7 +57,7 @@ def test_the_count_tells_work_for_each_pair() -> None:
 def test_a_comparison_is_judged_in_time_that_follows_its_cells(tmp_path: Path) -> None:
     def judge(cells: int) -> None:
         sides = {when: {f"task{n}": right(count, 12) for n in range(cells)} for when, count in (("before", 9), ("after", 8))}
-        write_verdict(folder(tmp_path / f"run{cells}", sides | {"beside": sides["before"]}))
+        write_verdict(folder(tmp_path / f"run{cells}", sides))
 
     assert growth(judge, 20) < STEEPEST
 
@@ -74,6 +75,23 @@ def test_an_audit_follows_its_tasks() -> None:
         run_audit(Corpus.from_examples(rows))
 
     assert growth(audit, 20) < STEEPEST
+
+
+def test_near_copies_among_few_words_follow_the_rows() -> None:
+    """Most prompts share runs of words there, and each pair of them was looked at."""
+
+    def audit(count: int) -> None:
+        rng = Random(0)
+        prompts = [
+            " ".join(rng.choices(["river", "stone", "market", "ticket", "engine", "garden"], k=12)) for _ in range(count)
+        ]
+        rows = [
+            Example(f"r{n}", "t", prompt, answer=str(n % 9), split="eval" if n % 5 == 0 else "train")
+            for n, prompt in enumerate(prompts)
+        ]
+        run_audit(Corpus.from_examples(rows), ["duplicates", "contamination"])
+
+    assert growth(audit, 200) < STEEPEST
 
 
 def test_the_table_of_measurements_follows_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:

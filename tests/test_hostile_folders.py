@@ -209,7 +209,8 @@ def evaluated(completion: str, answer: str, **row: object) -> float:
 
 def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
     from mixwright.config import ModelConfig
-    from mixwright.learner.bases import BaseJob, bases_of, build_base
+    from mixwright.learner.bases import BaseJob, bases_of
+    from mixwright_extras.tiny.base import build_base
 
     model = ModelConfig(width=16, depth=1, heads=2, vocabulary=300)
     config = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums())), model=model)

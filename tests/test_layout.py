@@ -165,7 +165,7 @@ def test_examples_use_public_names_only() -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("from mixwright import Engine, catalog, api\nfrom mixwright.learner import tiny", []),
+        ("from mixwright import Engine, catalog, api\nfrom mixwright.learner import load", []),
         ("import mixwright\nimport mixwright_lab._x\nfrom mixwright_lab import _x", []),
         ("from mixwright import steer, _NAMES_BY_MODULE", ["mixwright.steer", "mixwright._NAMES_BY_MODULE"]),
         ("import mixwright.steer.policy", ["mixwright.steer.policy"]),

@@ -27,9 +27,10 @@ from mixwright.learner.batches import token_batches
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.settings import cheap_settings, find_device, float32_settings, slow_settings
-from mixwright.learner.tiny import build_tiny
-from mixwright.learner.warmup import warm_up, warmup_tokens
+from mixwright.learner.training_rows import row_tokens
 from mixwright.records import Example
+from mixwright_extras.tiny.model import build_tiny
+from mixwright_extras.tiny.warmup import warm_up
 
 TEXTS = ["reverse 12 =21", "sum of 3 and 45 =48", "the cat sat on the mat", "Grüße, Welt"]
 PROMPTS = ["reverse 12 =", "sum of 3 and 45 =", "the cat", "a"]
@@ -343,10 +344,10 @@ def test_warm_up_refuses_a_corpus_without_anything_to_teach(tiny):
 def test_prompt_and_completion_join_as_in_trl(tiny):
     for example in (Example("1", "a", "reverse 12 =", answer="21"), Example("2", "a", "say:\n", target="the cat")):
         text = f"{example.prompt}{example.target or example.answer}<|eos|>"
-        prompt, completion = warmup_tokens(tiny, example)
+        prompt, completion = row_tokens(tiny, example)
         assert prompt + completion == tiny.tokenizer(text)["input_ids"]
         assert prompt == tiny.tokenizer(example.prompt)["input_ids"]
-    taught = warmup_tokens(tiny, Example("3", "a", CHAT, target=({"role": "assistant", "content": "7"},)))
+    taught = row_tokens(tiny, Example("3", "a", CHAT, target=({"role": "assistant", "content": "7"},)))
     assert tiny.tokenizer.decode(taught[0] + taught[1]) == "user: sum of 3 and 4\nassistant: 7<|eos|>"
 
 

@@ -182,8 +182,8 @@ def test_settings_that_one_log_does_not_name_are_told() -> None:
     [
         ({"a": [1.0, 0.0]}, "a", ""),
         ({"a": [0.5, 0.0], "b": [1.0, 1.0]}, "b", ""),
-        ({"a": [0.5, 0.0]}, None, "a is graded (0.5 for item '0')"),
-        ({"a": [-12.5, -3.0]}, None, "a is graded (-12.5 for item '0')"),
+        ({"a": [0.5, 0.0]}, "a", ""),
+        ({"a": [-12.5, -3.0]}, None, "a is not from 0 to 1 (-12.5 for item '0')"),
         ({"a": [None, None]}, None, "a is missing for all answers of one of the logs"),
         ({}, None, "the logs share no metric"),
     ],

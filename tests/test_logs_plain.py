@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -166,37 +167,53 @@ def test_sampled_answers_without_texts_are_judged_without_s(call: Call) -> None:
     assert success_columns("after") == {"pass@1"}
 
 
-def test_what_is_graded_is_named_and_the_others_are_judged(call: Call) -> None:
-    graded = [{"task": "essay", "id": n, "score": n / 40} for n in range(40)]
+def test_scores_on_an_unknown_scale_are_named_and_the_others_are_judged(call: Call) -> None:
+    graded = [{"task": "essay", "id": n, "score": n / 4} for n in range(40)]
     before = write_lines("before.jsonl", plain_rows([True] * MANY) + graded)
     after = write_lines("after.jsonl", plain_rows([True] * MANY) + graded)
     code, _, err = call("verdict", before, after, "--gate")
     assert code == 4, "nothing says what became of essay"
-    assert (
-        "essay: cannot be judged: score is graded (0.025 for item '1'), and partial credit is neither right nor wrong" in err
-    )
+    assert "essay: cannot be judged: score is not from 0 to 1 (2.5 for item '10')" in err
     assert call("verdict", before, after, "--protect", "sum")[0] == 0
     code, _, err = call("verdict", before, after, "--protect", "essay")
     assert code == 1
     assert "essay: cannot be judged" in err
 
 
-def test_half_marks_count_as_wrong_unless_a_threshold_is_named(call: Call) -> None:
-    scores = [1, 1, 0.5, 0] * 30
-    before = write_lines("before.jsonl", [{"task": "essay", "id": n, "score": score} for n, score in enumerate(scores)])
-    after = write_lines("after.jsonl", [{"task": "essay", "id": n, "score": score // 1} for n, score in enumerate(scores)])
-    code, _, err = call("verdict", before, after, "--protect", "essay", "--margin", "6")
-    assert code == 0
-    assert "partial credit counts as wrong: 30 answers before and 0 after" in err
-    assert "essay=score>=0.5" in err
-    code, _, err = call("verdict", before, after, "--grader", "essay=score>=1.2.3")
-    assert code == 1
-    assert "a number behind >=" in err
-    for grader in ("essay=score>=0.5", "score>=0.5"):
-        code, out, _ = call("verdict", before, after, "--protect", "essay", "--grader", grader, "--json")
-        assert code == 3
+def write_essays(name: str, scores: Sequence[float]) -> str:
+    return write_lines(f"{name}.jsonl", [{"task": "essay", "id": n, "score": score} for n, score in enumerate(scores)])
+
+
+def test_half_marks_count_as_halves_unless_a_threshold_is_named(call: Call) -> None:
+    """Of 16 in 400 items half a mark is lost: 2 points of the scale, 4 of what is wholly right."""
+    before = write_essays("before", [1, 1, 0.5, 0] * 100)
+    after = write_essays("after", [1, 1, 0.5, 0] * 84 + [0.5, 1, 0.5, 0] * 16)
+    _, out, err = call("verdict", before, after, "--protect", "essay", "--json")
+    assert "partial credit counts as its share: 100 answers before and 116 after" in err
+    (task,) = json.loads(out)["tasks"]
+    assert (task["before"], task["after"]) == (0.625, 0.605)
+    for grader, shares in (("essay=score>=1", (0.5, 0.46)), ("score>=0.5", (0.75, 0.75))):
+        _, out, _ = call("verdict", before, after, "--protect", "essay", "--grader", grader, "--json")
         (task,) = json.loads(out)["tasks"]
-        assert (task["before"], task["after"]) == (0.75, 0.5)
+        assert (task["before"], task["after"]) == shares
+    for grader in ("essay=score>=1.2.3", "essay=score:0..x"):
+        code, _, err = call("verdict", before, after, "--grader", grader)
+        assert code == 1
+        assert "metric of task essay (--grader)" in err
+
+
+@pytest.mark.parametrize(("scale", "best"), [("1..5", 5), ("5..1", 1)])
+def test_a_scale_turns_scores_into_shares_of_it(call: Call, scale: str, best: int) -> None:
+    """Every second answer falls from the best mark to the middle one: a quarter of the scale."""
+    before, after = write_essays("before", [best] * 200), write_essays("after", [best, 3] * 100)
+    code, out, _ = call("verdict", before, after, "--protect", "essay", "--grader", f"essay=score:{scale}", "--json")
+    assert code == 3
+    (task,) = json.loads(out)["tasks"]
+    assert (task["before"], task["after"]) == (1.0, 0.75)
+    assert -0.3 < task["change"]["low"] < task["change"]["value"] == -0.25 < task["change"]["high"] < -0.2
+    code, _, err = call("verdict", before, after, "--grader", "essay=score:0..2")
+    assert code == 1
+    assert "two ends of a scale that holds all scores" in err
 
 
 def test_what_has_no_partner_is_set_apart(call: Call) -> None:

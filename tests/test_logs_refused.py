@@ -166,6 +166,7 @@ DAMAGED: dict[str, tuple[Callable[[], str], str]] = {
     "Inspect, score as number": (inspect(sample={"scores": {"match": 1}}), "row 1: expected an object: score 'match'"),
     "Inspect, input as number": (inspect(sample={"input": 5}), "a text or chat messages in input"),
     "Inspect, zip cut off": (zipped({"header.json": HEADER}, cut=30), "log.eval: expected a whole zip file"),
+    "Inspect, zip with an empty header": (zipped({"header.json": "{}"}), "log.eval: expected an object: eval"),
     "Inspect, zip without header": (zipped({"samples/1_epoch_1.json": "{}"}), "expected header.json in an Inspect log"),
     "Inspect, sample that is no JSON": (
         zipped({"header.json": HEADER, "samples/1_epoch_1.json": "{"}),
@@ -207,14 +208,14 @@ def test_one_line_names_what_is_wrong(call: Call, name: str) -> None:
         (["good.jsonl", "good.jsonl", "--protect", "summ"], "task or TASK@LEVEL of the logs (--protect)"),
         (["good.jsonl", "good.jsonl", "--sampled"], "expected logs of sampled answers with --sampled"),
         (["good.jsonl", "other.jsonl"], "no task in both (sum; other). Evaluate both models in the same way"),
-        (["parts.jsonl", "parts.jsonl"], "name a threshold"),
+        (["parts.jsonl", "parts.jsonl"], "name its worst and best score"),
         (["good.jsonl", "missing.jsonl"], "missing.jsonl: expected an evaluation log, or a model, got nothing there"),
     ],
 )
 def test_options_and_logs_that_do_not_go_together_are_refused(call: Call, arguments: list[str], message: str) -> None:
     write_lines("good.jsonl", plain_rows([True] * 12))
     write_lines("other.jsonl", plain_rows([True] * 12, task="other"))
-    write_lines("parts.jsonl", [row | {"score": 0.63} for row in plain_rows([True] * 12)])
+    write_lines("parts.jsonl", [row | {"score": 63} for row in plain_rows([True] * 12)])
     code, _, err = call("verdict", *arguments, "--no-gate")
     assert code == 1
     assert message in err

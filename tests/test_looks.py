@@ -16,7 +16,7 @@ from _example_run import item_rows
 from _scores import scores
 from answer_rows import answers_of, write_measured
 from cli_call import Call, sums, write
-from test_beside import checkpoint
+from comparisons import checkpoint
 from test_verdict_gate import Cells, churned, fallen
 
 from mixwright.answers.score import scores_of_items

@@ -16,10 +16,10 @@ from mixwright.estimates.dependence import dependence, dependence_of_shifts
 from mixwright.estimates.intervals import wilson
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.learner.tiny import build_tiny
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Example
+from mixwright_extras.tiny.model import build_tiny
 
 CONFIG = MeasureConfig(items=3, samples=4, max_new_tokens=4)
 
@@ -71,7 +71,7 @@ class Script:
 def scripted(lines: dict[str, list[str]], answers: dict[str, str], samples: int) -> tuple[Passes, Corpus]:
     rows = [Example(prompt, "t", prompt, answer=answer, level=2.0) for prompt, answer in answers.items()]
     corpus = Corpus.from_examples(rows)
-    return Passes(Script(lines), None, MeasureConfig(items=9, samples=samples), corpus), corpus  # pyright: ignore
+    return Passes(Script(lines), MeasureConfig(items=9, samples=samples), corpus), corpus  # pyright: ignore
 
 
 def run(name: str, passes: Passes, corpus: Corpus, seed: int = 0):
@@ -140,7 +140,7 @@ def test_whole_tasks_are_the_mean_of_their_items_each_swapped_within_its_level()
     ]
     corpus = Corpus.from_examples(rows)
     lines = {row.id: [row.answer or ""] * 3 if row.level == 1 else ["no"] * 3 for row in rows}
-    passes = Passes(Script(lines), None, MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
+    passes = Passes(Script(lines), MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
     found = run("competence", passes, corpus)
     assert named(found, "greedy.swapped", level=1.0).value == 1  # the one answer of level 1 is right for every other prompt
     assert named(found, "greedy.swapped", level=2.0).value == 0
@@ -154,7 +154,7 @@ def test_the_chance_level_is_that_of_a_rule_chosen_on_the_training_rows():
     rows = [Example(f"t{n}", "a", f"t{n}", answer="1" if n < 6 else f"x{n}", split="train") for n in range(10)]
     rows += [Example(f"e{n}", "a", f"e{n}", answer="1" if n < 3 else "2", split="eval") for n in range(10)]
     corpus = Corpus.from_examples(rows)
-    passes = Passes(Script({row.id: ["2"] * 3 for row in rows}), None, MeasureConfig(items=20, samples=2), corpus)  # pyright: ignore
+    passes = Passes(Script({row.id: ["2"] * 3 for row in rows}), MeasureConfig(items=20, samples=2), corpus)  # pyright: ignore
     found = run("competence", passes, corpus)
     chance = named(found, "chance", "a", None)
     assert (chance.value, chance.null_of) == (0.3, "constant 1")  # on the scored rows it would have been "2", .7
@@ -180,13 +180,13 @@ def test_a_habit_of_one_place_is_no_dependence_though_its_texts_all_differ():
     rows = asked(60, None)
     corpus = Corpus.from_examples(rows, {"t": "choice"})
     lines = {str(row.prompt): [row.extra["options"][0]] * 3 for row in rows}
-    passes = Passes(Script(lines), None, MeasureConfig(items=60, samples=2), corpus)  # pyright: ignore
+    passes = Passes(Script(lines), MeasureConfig(items=60, samples=2), corpus)  # pyright: ignore
     found = run("competence", passes, corpus)
     assert named(found, "greedy").value > 0.2
     assert named(found, "greedy.dependence").value == pytest.approx(0, abs=1e-9)
     assert named(found, "greedy.permutation").value == 1
     lines = {str(row.prompt): [row.answer or ""] * 3 for row in rows}
-    passes = Passes(Script(lines), None, MeasureConfig(items=60, samples=2), corpus)  # pyright: ignore
+    passes = Passes(Script(lines), MeasureConfig(items=60, samples=2), corpus)  # pyright: ignore
     skilled = run("competence", passes, corpus)
     assert named(skilled, "greedy.swapped").value == pytest.approx(1 / 3, abs=0.06)
     assert named(skilled, "greedy.kappa").value == 1
@@ -196,14 +196,14 @@ def test_a_habit_of_one_place_is_no_dependence_though_its_texts_all_differ():
 def test_items_of_small_cells_are_judged_together():
     rows = [Example(f"r{i}", "t", f"r{i}", answer=str(i % 3), level=float(i)) for i in range(9)]
     corpus = Corpus.from_examples(rows)
-    passes = Passes(Script({row.id: [row.answer or ""] * 3 for row in rows}), None, MeasureConfig(samples=2), corpus)  # pyright: ignore
+    passes = Passes(Script({row.id: [row.answer or ""] * 3 for row in rows}), MeasureConfig(samples=2), corpus)  # pyright: ignore
     found = run("competence", passes, corpus)
     for level in (0.0, 4.0):
         assert named(found, "greedy.swapped", level=level).value == pytest.approx(9 * 2 / (9 * 8))
         assert named(found, "greedy.kappa", level=level).value == 1
         assert named(found, "greedy.permutation", level=level).value < 0.05
     alone = Corpus.from_examples(rows[:2])
-    passes = Passes(Script({row.id: ["1"] * 3 for row in rows}), None, MeasureConfig(samples=2), alone)  # pyright: ignore
+    passes = Passes(Script({row.id: ["1"] * 3 for row in rows}), MeasureConfig(samples=2), alone)  # pyright: ignore
     found = run("competence", passes, alone)
     values = items_of(passes)
     for name in ("greedy", "greedy.swapped", "pass@1.swapped"):
@@ -216,7 +216,7 @@ def test_of_many_items_each_is_swapped_with_some_and_the_numbers_agree():
     corpus = Corpus.from_examples(rows)
     rng = np.random.default_rng(0)
     lines = {row.id: [str(rng.integers(7)) if rng.random() < 0.5 else row.answer or "" for _ in range(3)] for row in rows}
-    passes = Passes(Script(lines), None, MeasureConfig(items=150, samples=2), corpus)  # pyright: ignore
+    passes = Passes(Script(lines), MeasureConfig(items=150, samples=2), corpus)  # pyright: ignore
     shifts = choose_shifts(150)
     some = grade_swapped(passes.items, texts_of(passes.answers, "sampled"), passes.grades.grade, {}, shifts)
     assert some.shape == (150, 1 + OTHER_ITEMS_PER_ITEM) == (150, len(set(shifts.tolist())))
@@ -258,14 +258,14 @@ def test_partial_credit_is_no_success(monkeypatch):
 
 
 def test_items_are_held_out_fixed_and_bounded(learner, moved, corpus):
-    one, two = Passes(learner, None, CONFIG, corpus, seed=1).items, Passes(moved, None, CONFIG, corpus, seed=2).items
+    one, two = Passes(learner, CONFIG, corpus, seed=1).items, Passes(moved, CONFIG, corpus, seed=2).items
     assert one == two
     assert {item.split for item in one} == {"eval"}
     assert len(one) == 9  # three per cell
     shuffled = Corpus.from_examples(examples()[::-1])
-    assert {item.id for item in Passes(learner, None, CONFIG, shuffled).items} == {item.id for item in one}
+    assert {item.id for item in Passes(learner, CONFIG, shuffled).items} == {item.id for item in one}
     everything = Corpus.from_examples([Example(str(n), "t", f"{n}", answer="1") for n in range(500)])
-    assert len(Passes(learner, None, CONFIG, everything).items) == 3
+    assert len(Passes(learner, CONFIG, everything).items) == 3
 
 
 def test_nothing_to_grade_is_refused(learner):

@@ -17,7 +17,6 @@ from mixwright.catalog import create
 from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.tiny import build_tiny
 from mixwright.mine.choosing import TrainRows, train_rows
 from mixwright.mine.stage import mine
 from mixwright.records import Example
@@ -30,6 +29,7 @@ from mixwright_extras.mining.candidates import (
     random_per_prompt,
     train_on_each_source,
 )
+from mixwright_extras.tiny.model import build_tiny
 
 PROMPTS = 80
 

@@ -16,7 +16,6 @@ from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
 from mixwright.mine.stage import mine
 from mixwright.records import Example
 from mixwright_extras.mining.edit_runs import RewriteTrials, ShortTraining
@@ -30,6 +29,7 @@ from mixwright_extras.mining.rewrites import (
     without_questions,
 )
 from mixwright_extras.mining.rewriting import fill_form, find_forms, read_facts
+from mixwright_extras.tiny.model import build_tiny
 
 PATTERN = ("About {who}:", "{what} is {value};")
 NAMES = ("bo", "dag", "fip", "gul", "hom", "jat", "kes", "lum")

@@ -13,9 +13,9 @@ from mixwright.catalog import create
 from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.tiny import build_tiny
-from mixwright.mine.miners.trusted import cross_conformal
 from mixwright.records import Example
+from mixwright_extras.miners.trusted import cross_conformal
+from mixwright_extras.tiny.model import build_tiny
 
 LETTERS = "abcdefgh"
 WRONG_LETTERS = "cf"

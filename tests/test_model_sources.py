@@ -20,9 +20,9 @@ from mixwright.learner.batches import without_warnings
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.sources import _take_special_tokens, describe_model, is_gguf, resolve_model
-from mixwright.learner.tiny import build_tiny
 from mixwright.run.preflight import check_model
 from mixwright.verbs.options import Measuring
+from mixwright_extras.tiny.model import build_tiny
 
 gguf = pytest.importorskip("gguf")
 

@@ -12,10 +12,10 @@ from mixwright.config import ModelConfig
 from mixwright.corpus import Corpus
 from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.learner.tiny import build_tiny
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example
+from mixwright_extras.tiny.model import build_tiny
 
 TEMPLATE = (
     "{% for m in messages %}<{{ m['role'] }}>{{ m['content'] }}</>{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"

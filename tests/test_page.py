@@ -29,7 +29,6 @@ KINDS = {
     "passed": verdicts.passed,
     "damaged": verdicts.damaged,
     "inconclusive": verdicts.inconclusive,
-    "third model": verdicts.third_model,
     "trial": verdicts.trial,
 }
 EVIL = "</script><script>alert(1)</script><b onclick='x'>&\u2028\u202e\x1b[31m{{ 7 * 7 }}"
@@ -117,7 +116,7 @@ def poison(value: Any) -> Any:
     if isinstance(value, TaskChange | AnswerPair):
         texts = {
             name: EVIL
-            for name in ("task", "prompt", "gold", "before", "after", "third")
+            for name in ("task", "prompt", "gold", "before", "after")
             if isinstance(getattr(value, name, None), str)
         }
         return replace(value, **texts)
@@ -125,11 +124,11 @@ def poison(value: Any) -> Any:
 
 
 def test_hostile_texts_are_inert() -> None:
-    verdict = verdicts.third_model()
-    texts = dict.fromkeys(("name", "about", "before", "after", "third", "headline", "measure", "decoding"), EVIL)
+    verdict = verdicts.damaged()
+    texts = dict.fromkeys(("name", "about", "before", "after", "headline", "measure", "decoding"), EVIL)
     lists = {name: tuple(map(poison, getattr(verdict, name))) for name in ("tasks", "pairs")}
     more = {"why": (EVIL,), "not_judged": {EVIL: EVIL}, "extra": {EVIL: (EVIL, [Paragraph(EVIL, lead=EVIL)])}}
-    page = render_page(replace(verdict, **texts, **lists, **more), [poison(pair) for pair in verdicts.pairs(8, third="x")])
+    page = render_page(replace(verdict, **texts, **lists, **more), [poison(pair) for pair in verdicts.pairs(8)])
     assert len(re.findall("<script", page)) == 2
     assert "<b onclick" not in page
     assert not set("\u2028\u202e\x1b") & set(page)

@@ -172,7 +172,6 @@ def hostile() -> Verdict:
 
 PAGES = {
     "damaged": verdicts.damaged,
-    "third model": verdicts.third_model,
     "trial": verdicts.trial,
     "hostile": hostile,
 }
@@ -227,14 +226,8 @@ def test_answers_are_filtered_searched_and_walked_through(count: int, tmp_path: 
     assert used["nothing"] == [f"0 of {whole}", 0, True]
 
 
-def test_three_models_are_side_by_side_with_the_difference_marked(tmp_path: Path) -> None:
-    page = save(verdicts.third_model(), tmp_path, third="The capital of country 0 is Lima.", score_third=0.0)
-    used = probe(page, tmp_path, "dark", {1440: 900}, "use")["1440"]
-    assert (used["sides"], used["marked"]) == (3, 1)
-
-
 def test_a_hostile_answer_is_text(tmp_path: Path) -> None:
     evil = "</script><script>top.alerted = alerted = true</script><img src=x onerror='alerted = true'>\u2028\u202e\x1b[31m"
-    page = save(verdicts.damaged(), tmp_path, after=evil, third=evil)
+    page = save(verdicts.damaged(), tmp_path, after=evil)
     used = probe(page, tmp_path, "light", {1440: 900}, "use")["1440"]
     assert used["alert"] is False

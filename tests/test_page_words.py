@@ -145,7 +145,7 @@ def test_no_p_value_is_0(p: float, plain: str, named: str) -> None:
 
 
 def test_an_option_is_taken_out_with_its_value() -> None:
-    command = "mixwright verdict a b --beside 'old place' --gate"
-    assert without_option(command, "--beside") == "mixwright verdict a b --gate"
-    assert without_option("mixwright verdict a b --beside=m", "--beside") == "mixwright verdict a b"
-    assert without_option("mixwright verdict a b --gate", "--beside") == "mixwright verdict a b --gate"
+    command = "mixwright verdict a b --folder 'old place' --gate"
+    assert without_option(command, "--folder") == "mixwright verdict a b --gate"
+    assert without_option("mixwright verdict a b --folder=m", "--folder") == "mixwright verdict a b"
+    assert without_option("mixwright verdict a b --gate", "--folder") == "mixwright verdict a b --gate"

@@ -15,7 +15,7 @@ from test_direct import checkpoint
 from mixwright.corpus import Corpus
 from mixwright.mine.own_answers import RehearsalRows
 from mixwright.records import Example, Plan
-from mixwright.run.folder import read_yaml
+from mixwright.run.folder import RunFolder, read_yaml
 from mixwright.verbs import replaying
 from mixwright.verbs.replaying import choose_form, list_requests, takes_messages
 
@@ -89,6 +89,17 @@ def test_no_answer_is_in_the_file_more_than_four_times_and_that_is_said(call: Ca
     assert max(counts.values()) <= 4
     assert len(counts) == 3
     assert "Too few answers for 30%: each is in the file at most 4 times." in out
+
+
+def test_a_second_plan_in_one_folder_is_refused_while_the_first_one_runs(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan_with(monkeypatch, call, PLAIN, 60)
+    files = {path.name: path.read_bytes() for path in Path("plan").glob("*.*l")}
+    with RunFolder(Path("plan")).lock():
+        code, _, err = call("plan", "model", write("train.jsonl", PLAIN[:90]))
+    assert (code, "nobody else is using" in err) == (1, True), err
+    assert {path.name: path.read_bytes() for path in Path("plan").glob("*.*l")} == files
 
 
 def test_held_out_rows_stay_out_and_a_folder_is_a_task_of_each_file(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from mixwright.config import ModelConfig
-from mixwright.learner.tiny import build_tiny
 from mixwright.run import progress
 from mixwright.run.progress import break_silence, describe_work, heartbeat, progress_line
+from mixwright_extras.tiny.model import build_tiny
 
 
 @pytest.fixture(autouse=True)

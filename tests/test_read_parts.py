@@ -11,7 +11,7 @@ import pytest
 import verdicts
 from _example_run import build
 from answer_rows import ItemValue, write_measured
-from test_beside import example
+from comparisons import example
 
 from mixwright.catalog import create
 from mixwright.errors import InputError
@@ -19,7 +19,7 @@ from mixwright.records import Plan, Stage, TrialResult, Verdict
 from mixwright.run.folder import RunFolder, read_json, write_json, write_plan
 from mixwright.verdict.page.blocks import Table
 from mixwright.verdict.page.text import NO_VALUE_SIGN
-from mixwright.verdict.read_parts import read_decisions, read_pairs, read_stages
+from mixwright.verdict.read_parts import read_decisions, read_pairs, read_stages, shorten_paths
 from mixwright.verdict.rules.evidence import Evidence
 
 
@@ -72,12 +72,12 @@ def test_stages_are_means_over_seeds(tmp_path: Path) -> None:
     assert cells_of(verdict, "stages") == [("gcd", "50 % (50 %)", f"{NO_VALUE_SIGN} (50 %)")]
 
 
-def test_pairs_are_the_answers_with_those_of_a_third_model(tmp_path: Path) -> None:
+def test_pairs_are_the_answers_of_both_models(tmp_path: Path) -> None:
     pairs = read_pairs(Evidence(example(tmp_path / "run")))
     assert len(pairs) == 60
-    first = next(pair for pair in pairs if pair.score_third < pair.score_after)
-    assert (first.prompt, first.before, first.after, first.third) == ("capitals 3?", "yes", "yes", "no <b>beside</b>")
-    assert (first.gold, first.score_before, first.score_after, first.score_third) == ("yes", 1.0, 1.0, 0.0)
+    first = next(pair for pair in pairs if pair.score_after < pair.score_before)
+    assert (first.prompt, first.before, first.after) == ("capitals 29?", "yes", "no <b>after</b>")
+    assert (first.gold, first.score_before, first.score_after) == ("yes", 1.0, 0.0)
     assert read_pairs(Evidence(RunFolder(tmp_path / "none"))) == []
 
 
@@ -92,3 +92,9 @@ def test_the_leading_arm_is_known_by_its_role_not_by_its_name(tmp_path: Path) ->
         effects = (replace(result.effects[0], arm="uniform", against="frozen"),)
         write_json(run.result, replace(result, arms=arms, references=references, nulls=(), effects=effects))
         assert Evidence(run).arm == expected
+
+
+def test_names_are_last_parts_and_longer_where_they_end_alike() -> None:
+    assert shorten_paths(("hub/smollm2", "runs/narrow", "runs/planned/")) == ["smollm2", "narrow", "planned"]
+    assert shorten_paths(("base", "a/model", "b/model")) == ["base", "a/model", "b/model"]
+    assert shorten_paths(("x", "x", "x")) == ["x", "x", "x"]

@@ -9,7 +9,7 @@ import pytest
 from _example_run import build_pair, item_rows
 from _scores import scores
 from answer_rows import write_measured
-from verdicts import cell, inconclusive
+from verdicts import cell
 
 from mixwright.estimates.items import TaskLevel
 from mixwright.records import (
@@ -21,7 +21,6 @@ from mixwright.records import (
     Reason,
     RunManifest,
     Selection,
-    Step,
     TaskWord,
     TotalChange,
     Verdict,
@@ -242,19 +241,6 @@ def test_the_next_command_names_what_the_manifest_does(tmp_path: Path) -> None:
     assert (verdict.before, verdict.after, verdict.reason) == ("base", "step-500", "a task was lost")
     kept = "mixwright plan base TRAIN"
     assert [step.command for step in verdict.next] == [kept, f"{command} --full"]
-
-
-def test_what_was_taken_over_stays_in_the_command_or_is_named_in_its_place() -> None:
-    command = "mixwright verdict a b --eval c --beside d"
-    settings = {"items": 80, "samples": 0, "max_new_tokens": 48, "grader": "includes"}
-    manifest = RunManifest({}, {}, {}, settings, "a", command)
-
-    def first(reason: Reason, outcome: GateOutcome) -> Step:
-        return list_steps_after_comparison(inconclusive(reason=reason, outcome=outcome, manifest=manifest, notes=()))[0]
-
-    assert first("kept", "passed").command == command.replace(" b ", " LATER "), "the same question, of another model"
-    anew = "mixwright verdict a b --eval c --items 80 --samples 0 --max-new-tokens 48 --grader includes"
-    assert first("nothing to protect", "inconclusive").command == anew
 
 
 def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(tmp_path: Path) -> None:

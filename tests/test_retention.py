@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.tiny import build_tiny
 from mixwright.records import Measurement
 from mixwright.run.preflight import check_settings
 from mixwright_extras.orders.bursts import MAX_TIMES_WATCHED, Burst, half_life, watch_bursts
 from mixwright_extras.probes.retention import Retention, rarest
+from mixwright_extras.tiny.model import build_tiny
 
 ROWS = {"common": np.arange(100), "rare": np.arange(100, 110)}
 SIZES = Burst(steps=20, after=40, batch=8, learning_rate=0.05)

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import planted_rewards
 import pytest
 from cli_call import Call
 
@@ -181,6 +182,12 @@ def test_what_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         assert rewards.score(asked[:2]) == [[0.0, 1.0]]
         with pytest.raises(InputError, match=r"scoring 4 completions; it stopped at '', for e.jsonl:0"):
             rewards.score(asked)
+
+
+def test_scores_without_end_are_read_to_one_too_many() -> None:
+    """Before, all of them were collected, until memory or 60 s were used up."""
+    asked = [process.Asked(Example(str(n), "t", "q", answer="4"), {}, "4") for n in range(3)]
+    assert process.call_all(process.make_caller(planted_rewards.never_ends)[1], asked) == ["4 scores of 3 completions"] * 3
 
 
 @pytest.mark.parametrize("name", ["nowhere:x", "planted_rewards:missing", "no grader"])

@@ -173,7 +173,7 @@ def test_measuring_tells_how_far_it_is_and_how_much_was_cut() -> None:
     assert in_order(seen)
     assert seen[-1] == pytest.approx(1.0)
     assert len(found.answers) == 9
-    passes = Passes(learner(), None, config, corpus, 0)
+    passes = Passes(learner(), config, corpus, 0)
     ended = [c.finished for item in passes.rollouts.values() for c in (item.greedy, *item.samples)]
     assert found.cut == 1 - sum(ended) / 9
 
@@ -189,7 +189,7 @@ def test_a_completion_that_was_cut_earns_nothing_by_its_last_number() -> None:
             return [[made] * count for _ in prompts]
 
     corpus = Corpus.from_examples(rows("7", "7", "7", "7"), {"t": "final_answer"})
-    passes = Passes(Writes(), None, MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
+    passes = Passes(Writes(), MeasureConfig(items=9, samples=2), corpus)  # pyright: ignore
     assert [item.greedy_score for item in passes.rollouts.values()] == [1.0] * 4
     assert [item.scores for item in passes.rollouts.values()] == [(0.0, 0.0)] * 4
     for decoding, score in (("greedy", 1.0), ("sampled", 0.0)):

@@ -13,9 +13,9 @@ from mixwright.catalog import create
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
 from mixwright_extras.experts.routing import answer_with_experts, ask_for_experts, fit_classifier, hidden_states
 from mixwright_extras.experts.singular import scales, set_scales
+from mixwright_extras.tiny.model import build_tiny
 
 DIGITS = [f"{number:03d} =" for number in range(100, 130)]
 WORDS = [f"the {a} is {b}" for a in ("cat", "dog", "sun", "sea", "sky") for b in ("red", "big", "old")]

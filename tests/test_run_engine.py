@@ -21,7 +21,6 @@ from mixwright.contracts import Branch
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
 from mixwright.learner.vllm_engine import gpu_share, run_engine
 from mixwright.measure.kept_answers import KeepingLearner
 from mixwright.measure.passes import Passes
@@ -29,6 +28,7 @@ from mixwright.records import Example, Plan, Stage
 from mixwright.run.workers import count_cores
 from mixwright.trial import branch as branches
 from mixwright_extras.probes import transfer
+from mixwright_extras.tiny.model import build_tiny
 
 assert mixwright.trainers.sft, "imported before the stand-in is there, so that TRL sees what is installed"
 PROMPTS = ["12+7=", "the cat", "1, 2"]
@@ -240,7 +240,7 @@ def test_short_runs_are_read_by_their_own_weights() -> None:
     start.engine = _Refusing()
     kept = KeepingLearner(start, None)
     items = [Example(f"a{n}", "all", prompt, answer="x", split="eval") for n, prompt in enumerate(PROMPTS)]
-    passes = Passes(kept, None, MeasureConfig(max_new_tokens=4), Corpus.from_examples(items))
+    passes = Passes(kept, MeasureConfig(max_new_tokens=4), Corpus.from_examples(items))
     readings = [
         transfer._read_tasks(passes, {"all": items}, model)["entropy"]["all"] for model in (start.model, trained.model)
     ]

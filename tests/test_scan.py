@@ -20,7 +20,6 @@ from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
 from mixwright.learner.training_rows import TrainingRow, read_training_rows, row_token_limit
 from mixwright.records import Example, to_data
 from mixwright.run.checked import CheckedRun
@@ -30,6 +29,7 @@ from mixwright_extras.scan import stage as scan_stage
 from mixwright_extras.scan import table
 from mixwright_extras.scan.passes import ScanPasses
 from mixwright_extras.scan.table import Scan, column_groups, sampled_rows
+from mixwright_extras.tiny.model import build_tiny
 
 CHAT = ({"role": "user", "content": "2 + 2 ="},)
 SAID = ({"role": "assistant", "content": "four"},)

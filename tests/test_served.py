@@ -171,6 +171,11 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "depth": ((200, b"[" * 200_000), "error: expected"),
     "a redirect": ((302, {"error": {"message": "elsewhere"}}), "error: expected"),
     "no choices": ({"id": "x", "choices": []}, "expected a completion"),
+    "an object for choices": ({"id": "x", "choices": {"0": 1}}, "expected a completion"),
+    "a number for tool calls": (
+        {"id": "x", "choices": [{"message": {"content": "4", "tool_calls": 7}}]},
+        "expected a completion",
+    ),
     "null": (None, "expected a completion"),
     "a page": ((200, b"<html>not here</html>"), "error: expected"),
     "broken JSON": ((200, b'{"id": '), "error: expected"),
@@ -190,6 +195,17 @@ def test_what_is_no_answer_ends_in_one_line(call: Call, monkeypatch: pytest.Monk
     assert (code, out) == (1, "")
     assert told in err.splitlines()[-1]
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+def test_a_proxy_that_is_no_address_is_the_users_to_correct(
+    call: Call, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "::bad::")
+    with serving(add) as stub:
+        code, out, err = ask(call, stub)
+    assert (code, out) == (1, "")
+    assert variable in err.splitlines()[-1]
 
 
 def test_a_server_that_drips_is_left_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

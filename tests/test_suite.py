@@ -11,12 +11,15 @@ from random import Random
 from typing import Any
 
 import pytest
-from cli_call import Call, sums, write
+from cli_call import Call as CallCommand
+from cli_call import sums, write
 from test_direct import adapter, checkpoint
 
 from mixwright.audit.leaks import find_leaks
 from mixwright.config import CorpusConfig
-from mixwright.corpus import read_corpus
+from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.corpus import NO_CALL
+from mixwright.corpus.tool_messages import with_tools
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
 from mixwright.measure.stage import MeasureResult
@@ -38,6 +41,7 @@ from mixwright.suite.draw import (
     write_suite,
 )
 from mixwright.suite.family import FORMS, Family, Item, find_form, follow
+from mixwright.tool_calls import Call, write_calls
 from mixwright.verbs import general
 from mixwright.verbs.direct import comparing_command, read_rows
 from mixwright.verbs.gating import Gating
@@ -86,6 +90,19 @@ def test_families_share_no_prompt_and_requests_are_no_items() -> None:
     assert [names for names in by_prompt.values() if len(names) > 1] == []
     assert not by_prompt.keys() & set(requests())
     assert len(requests()) == len(set(requests()))
+
+
+def test_beside_tools_the_answer_counts_and_a_call_does_not() -> None:
+    rows = draw_items([family for family in FAMILIES if family.name == "no_tool"], per_rung=40, seed=5)
+    assert {row["level"]: len(row["tools"]) for row in rows} == {1: 1, 2: 1, 3: 3, 4: 3, 5: 5, 6: 5}
+    assert {find_form(row["prompt"]) for row in rows} <= {"", "imperative"}
+    items = [Example(row["id"], "no_tool", with_tools(row["prompt"], row["tools"]), answer=row["answer"]) for row in rows]
+    corpus = Corpus.from_examples(items, {"no_tool": "includes"})
+    for item in items:
+        told = f"The answer is {item.answer}."
+        call = write_calls([Call(item.tools[0]["function"]["name"], {"question": item.answer})])
+        assert [corpus.grade(item, text) for text in (told, call, f"{told} {call}")] == [1.0, 0.0, 0.0]
+        assert [corpus.parts(item, text)[NO_CALL] for text in (told, call)] == [True, False]
 
 
 def as_rows(path: Path, rows: list[dict[str, Any]]) -> str:
@@ -205,7 +222,7 @@ def tiny_families(prefix: str, count: int) -> tuple[Family, ...]:
 
 
 def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_their_own(
-    call: Call, monkeypatch: pytest.MonkeyPatch
+    call: CallCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, sealed = tiny_families("open", 5), tiny_families("sealed", 3)
     for name, families in (("OPEN_FAMILIES", opened), ("SEALED_FAMILIES", sealed), ("FAMILIES", opened + sealed)):
@@ -249,11 +266,10 @@ def test_two_models_are_compared_in_groups_and_rows_of_the_user_are_a_group_of_t
         ("after", ("--eval", "no-such.jsonl"), "no-such.jsonl"),
         ("after", ("--grader", "exact"), "--eval FILE with --grader"),
         ("after", ("--adapter", "no-adapter"), "no-adapter"),
-        ("after", ("--beside", "no-folder"), "no-folder"),
     ],
 )
 def test_whatever_is_wrong_is_said_before_the_first_model_answers(
-    after: str, options: tuple[str, ...], said: str, call: Call, monkeypatch: pytest.MonkeyPatch
+    after: str, options: tuple[str, ...], said: str, call: CallCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(*_: Any, **__: Any) -> None:
         raise AssertionError("a model was asked")

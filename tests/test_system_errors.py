@@ -210,6 +210,8 @@ def test_what_libraries_say_of_a_full_disk_is_understood() -> None:
     assert str(system_error(OSError(errno.EROFS, "Read-only file system", "a.json"))).startswith(
         "a.json: expected a writable file system"
     )
+    nowhere = FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/a', '/b']")
+    assert "TMPDIR" in str(system_error(nowhere))
 
 
 def test_a_checkpoint_that_was_cut_short_is_told_with_its_file(tmp_path: Path, call: Call) -> None:

@@ -145,3 +145,16 @@ def test_pairs_in_words() -> None:
     lines = teaching_lines(Teaching(24, 8, (), (Pull("a", "b", Interval(0.2, 0.1, 0.3, 3), True),), ("c",)))
     assert "24 steps of a raise b by 20 points [10, 30]." in lines
     assert any("c." in line for line in lines)
+
+
+def test_the_map_has_a_row_per_trained_group_and_a_column_per_read_one() -> None:
+    pulls = (
+        Pull("calls", "general", Interval(-0.35, -0.45, -0.25, 3), True),
+        Pull("calls", "sums", Interval(-0.02, -0.1, 0.06, 3), False),
+        Pull("sums", "general", Interval(0.04, -0.1, 0.1, 3), False),
+    )
+    lines = teaching_lines(Teaching(24, 8, (), pulls))
+    found = [line.split() for line in lines if line.split()[:1] in (["sums"], ["calls"])]
+    assert ["sums", "general"] in found
+    assert ["calls", "-2", "-35*"] in found
+    assert ["sums", "+4"] in found

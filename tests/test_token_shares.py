@@ -6,9 +6,9 @@ import pytest
 
 from mixwright.config import ModelConfig, TrainConfig
 from mixwright.corpus import Corpus
-from mixwright.learner.tiny import build_tiny
 from mixwright.records import Example, Plan, Stage
 from mixwright.verbs.planned import loss_token_shares
+from mixwright_extras.tiny.model import build_tiny
 
 
 def test_a_task_of_long_answers_takes_most_of_the_loss() -> None:

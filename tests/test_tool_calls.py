@@ -12,11 +12,11 @@ from cli_call import write
 from mixwright.audit.checks.traces import Traces
 from mixwright.audit.steps.call_schema import find_faults
 from mixwright.corpus import Corpus, read_corpus
+from mixwright.corpus.corpus import NO_CALL
 from mixwright.corpus.proposed_graders import propose_grader
 from mixwright.corpus.tool_messages import with_tools
 from mixwright.errors import InputError
 from mixwright.graders import load_grader
-from mixwright.graders.tool_call import NONE_IS_RIGHT
 from mixwright.learner.prompt_form import TINY_TEMPLATE, PromptForm
 from mixwright.records import Example, plain
 from mixwright.tool_calls import Call, find_calls, read_tools, structure, write_as_text, write_calls
@@ -113,12 +113,10 @@ def test_over_calling_is_a_part_of_its_own() -> None:
     grader, none_right = load_grader("tool_call"), Example("1", "t", with_tools("?", TOOLS), answer="I cannot do that.")
     call = write_calls([Call("f", {})])
     assert [grader.grade(none_right, text) for text in ("Sorry.", call, "<tool_call>{broken", " ")] == [1.0, 0.0, 0.0, 0.0]
-    assert [dict(grader.parts(none_right, text)) for text in ("Sorry.", call)] == [
-        {NONE_IS_RIGHT: True},
-        {NONE_IS_RIGHT: False},
-    ]
-    corpus = Corpus.from_examples([none_right], {"t": "tool_call"})
-    assert corpus.parts(none_right, f"<think>{call}?</think>Sorry.") == {NONE_IS_RIGHT: True}
+    for name in ("tool_call", "includes", "exact"):
+        corpus = Corpus.from_examples([none_right], {"t": name})
+        told = [corpus.parts(none_right, text) for text in ("Sorry.", call, f"<think>{call}?</think>Sorry.")]
+        assert told == [{NO_CALL: True}, {NO_CALL: False}, {NO_CALL: True}], name
     words = Example("3", "t", "?", answer="No.")
     assert [grader.grade(words, text) for text in ("No.", "Sorry.")] == [1.0, 0.0], "without tools a text is a text"
     wanted = Example("2", "t", "?", answer=write_calls([Call("f", {"a": 2})]))

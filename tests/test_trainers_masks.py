@@ -25,10 +25,10 @@ from mixwright.contracts import Branch
 from mixwright.corpus import read_corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.learner.tiny import build_tiny
 from mixwright.records import Plan, Stage
 from mixwright.trainers.masks import carries_masks
 from mixwright.trial.training import make_trainer
+from mixwright_extras.tiny.model import build_tiny
 from mixwright_lab.demo.training import Training, fine_tune
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(gradient_checkpointing|keep_end).*:FutureWarning")

@@ -14,8 +14,6 @@ from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.learner.tiny import build_tiny
-from mixwright.learner.warmup import warm_up
 from mixwright.measure.stage import measure_learner, settings_after
 from mixwright.records import Cell, Example, Measurement, Plan, TrainingSetup
 from mixwright_extras.orders.effects import (
@@ -28,6 +26,8 @@ from mixwright_extras.orders.effects import (
 )
 from mixwright_extras.orders.transfers import RunSizes, measure_transfer
 from mixwright_extras.planners.transfer_order import TransferOrder
+from mixwright_extras.tiny.model import build_tiny
+from mixwright_extras.tiny.warmup import warm_up
 
 TASKS = ("a", "b", "c")
 

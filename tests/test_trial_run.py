@@ -66,8 +66,8 @@ def make_corpus():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """A whole trial: two arms, two seeds, one warmed-up tiny base."""
-    from mixwright.learner.tiny import build_tiny
-    from mixwright.learner.warmup import warm_up
+    from mixwright_extras.tiny.model import build_tiny
+    from mixwright_extras.tiny.warmup import warm_up
 
     run = RunFolder(tmp_path_factory.mktemp("run"))
     corpus = make_corpus()

@@ -14,10 +14,10 @@ from mixwright.corpus import Corpus
 from mixwright.estimates.judgement import change_word, format_word
 from mixwright.estimates.outcome import Change, ItemScores, estimate_change
 from mixwright.estimates.readings import Outcome, format_change, outcome_of
-from mixwright.learner.tiny import build_tiny
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Example, TrialResult
 from mixwright.run.folder import RunFolder, read_json
+from mixwright_extras.tiny.model import build_tiny
 
 SEEDS = 5
 

@@ -10,14 +10,14 @@ from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
-from verdicts import change, damaged, inconclusive, pair, passed, third_model, trial
+from verdicts import change, damaged, inconclusive, pair, passed, trial
 
 from mixwright.records import Interval, Reason, Verdict
 from mixwright.verdict.exported import to_junit, to_markdown
 from mixwright.verdict.report import MAX_LINES, show_report
 from mixwright.verdict.words import LOSSES, START, list_rows, say_headline
 
-VERDICTS = {"damaged": damaged, "passed": passed, "inconclusive": inconclusive, "trial": trial, "three": third_model}
+VERDICTS = {"damaged": damaged, "passed": passed, "inconclusive": inconclusive, "trial": trial}
 HOSTILE = "</pre><script>alert(1)</script> | `x` [a](http://b) \x1b[31m\u202e\x00"
 
 

@@ -17,8 +17,8 @@ from scipy import stats
 from mixwright.config import ModelConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Completion, Learner
-from mixwright.learner.tiny import build_tiny
 from mixwright.learner.vllm_engine import VllmEngine, draw_seed, start_engines
+from mixwright_extras.tiny.model import build_tiny
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="no vLLM (make vllm)"),

@@ -17,8 +17,8 @@ from cli_call import Call, sums, write
 from first_answers import read_first_answers
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
-from mixwright.learner.tiny import build_tiny
 from mixwright.learner.vllm_engine import run_engine
+from mixwright_extras.tiny.model import build_tiny
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="no vLLM (make vllm)"),

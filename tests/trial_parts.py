@@ -8,12 +8,12 @@ from typing import Any
 
 from mixwright.config import ModelConfig, RunConfig
 from mixwright.corpus import Corpus
-from mixwright.learner.tiny import build_tiny
 from mixwright.records import Plan, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, write_plan
 from mixwright.run.preflight import check_trial
 from mixwright.trial.stage import checked_trial, run_trial
+from mixwright_extras.tiny.model import build_tiny
 
 
 def start_run(folder: Path, corpus: Corpus, plan: Plan, model: ModelConfig) -> RunFolder:

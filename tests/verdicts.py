@@ -1,4 +1,4 @@
-"""Verdicts made by hand, for pages and reports: passed, damaged, inconclusive, of a trial, with a third model."""
+"""Verdicts made by hand, for pages and reports: passed, damaged, inconclusive, of a trial."""
 
 from __future__ import annotations
 
@@ -160,12 +160,6 @@ def inconclusive(**more: Any) -> Verdict:
         "why": ("The average drop may be as large as 14 points.",),
     }
     return passed(**values | more)
-
-
-def third_model(**more: Any) -> Verdict:
-    """Make the verdict with a third model on the same items."""
-    verdict = damaged(third="planned", pairs=tuple(pairs(3, third="It is Bangkok.", score_third=1.0)), **more)
-    return replace(verdict, tasks=tuple(replace(task, third=task.before) for task in verdict.tasks))
 
 
 def trial(**more: Any) -> Verdict:

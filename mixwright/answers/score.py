@@ -22,6 +22,7 @@ from mixwright.estimates.dependence import dependence_of_items
 from mixwright.estimates.intervals import clustered_share, pass_at_k, rate
 from mixwright.estimates.outcome import (
     CHANCE_MEASUREMENT,
+    LABEL_MEASUREMENT,
     LOG_PROBE,
     MEASUREMENT_BY_DECODING,
     PART_PREFIX,
@@ -153,6 +154,11 @@ def scores_of_items(answers: Answers) -> ItemScores:
     for decoding in answers.decodings:
         name = MEASUREMENT_BY_DECODING[decoding]
         columns |= {name: answers.success(decoding), name + SWAPPED_SUFFIX: answers.swapped(decoding)}
+        if (judge := answers.header.judge) is not None and judge.labels:
+            first = answers.table.take(np.unique(answers.place, return_index=True)[1])
+            labels = [judge.labels.get(item, np.nan) for item in first["item"].to_pylist()]
+            is_judged = np.isin(first["task"].to_pylist(), judge.tasks)
+            columns[LABEL_MEASUREMENT] = np.where(is_judged, labels, columns[name])
     columns |= {name: answers.of_items(column) for name, column in READ_COLUMNS.items()}
     known = {name: values[answers.places] for name, values in columns.items() if not np.isnan(values).all()}
     return ItemScores(answers.items, known)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,6 +111,20 @@ class CellNull:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelJudge:
+    """Model that graded answers which no grader reads."""
+
+    name: str
+    """Command, or model and address of its server."""
+    prompt: str
+    """Digest of what it is asked, without items and answers."""
+    tasks: tuple[str, ...]
+    """Tasks that it graded."""
+    labels: Mapping[str, float] = field(default_factory=dict)
+    """Item -> label of its answer by the user, 0..1; those of a sample drawn at random, or none."""
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """How the answers came about."""
 
@@ -120,6 +134,8 @@ class Header:
     """Of every cell; empty where no grader can be asked about other answers."""
     template: tuple[str, ...] = ()
     """Arguments of the chat template, NAME=VALUE."""
+    judge: ModelJudge | None = None
+    """Model that graded some of them; None where graders, or a harness, did."""
 
 
 class _Decoded(NamedTuple):

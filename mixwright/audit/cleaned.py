@@ -22,8 +22,7 @@ from mixwright.audit.masking import RowMask, rows_to_mask, with_masks, write_mas
 from mixwright.audit.rows import Reader, tasks_of_files
 from mixwright.audit.stage import run_audit
 from mixwright.config import CorpusConfig, is_address, sources_of
-from mixwright.corpus import Corpus
-from mixwright.corpus.corpus import GENERATED_PREFIX
+from mixwright.corpus import Corpus, find_generator
 from mixwright.corpus.reading import MANIFEST_SUFFIX, open_unpacked, read_rows, suffix_of
 from mixwright.errors import InputError
 from mixwright.graders.choice import OPTION_COLUMNS
@@ -214,7 +213,7 @@ def manifest_of(out: Path) -> Path:
 
 def can_be_cleaned(config: CorpusConfig) -> bool:
     """Return whether the training rows are files of this machine."""
-    return not config.train.startswith(GENERATED_PREFIX) and not is_address(config.train)
+    return find_generator(config.train) is None and not is_address(config.train)
 
 
 def check_cleaned_file(config: CorpusConfig, out: Path) -> None:

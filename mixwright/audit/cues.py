@@ -69,20 +69,12 @@ class Cue:
     """Of these, rows with another answer."""
     rest: float
     """Share of rows without it that have another answer; for rules that read options what blind choice gets wrong."""
-    others: float
-    """Share of all rows that have another answer; the same as `rest` for rules that read options."""
     held_out: int
     """Held-out rows with it."""
     held_out_conflicts: int
     """Of these, rows with another answer."""
     examples: tuple[Example, ...]
     """Rows with it, those with another answer first."""
-
-    @property
-    def missing(self) -> int:
-        """Rows with the cue and another answer that would make other answers as frequent as they are among all rows."""
-        wanted = (self.others * self.rows - self.conflicts) / max(1 - self.others, 1 / self.rows)
-        return max(0, round(wanted))
 
 
 @dataclass(frozen=True)
@@ -208,7 +200,6 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
             rows=len(own),
             conflicts=conflicts,
             rest=(others - conflicts) / (len(rows) - len(own)),
-            others=others / len(rows),
             held_out=len(beside),
             held_out_conflicts=sum(held_out_answers[position] != label for position in beside),
             examples=tuple(rows[position] for position in own.tolist()),
@@ -327,7 +318,6 @@ def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]
             rows=len(own),
             conflicts=len(own) - wins,
             rest=1 - chance,
-            others=1 - chance,
             held_out=len(beside),
             held_out_conflicts=len(beside) - sum(beside),
             examples=tuple(rows[position] for position, _, _ in sorted(own, key=lambda one: one[1])),

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import math
 import zlib
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -78,7 +80,8 @@ class Sketches:
     def __init__(self, template: Collection[int]) -> None:
         self._template = template
         self._sketches: list[frozenset[int]] = []
-        self._postings: dict[int, list[int]] = defaultdict(list)
+        self._lengths = array("q")
+        self._postings: dict[int, array[int]] = defaultdict(partial(array, "q"))
 
     def __getitem__(self, position: int) -> frozenset[int]:
         return self._sketches[position]
@@ -93,15 +96,17 @@ class Sketches:
         for run in sketch:
             self._postings[run].append(len(self._sketches))
         self._sketches.append(sketch)
+        self._lengths.append(len(sketch))
 
     def find_alike(self, sketch: frozenset[int], similarity: float) -> Iterator[tuple[int, float]]:
         """Positions of prompts with at least this similarity, each with its own."""
-        shared = Counter(position for run in sketch for position in self._postings.get(run, ()))
-        for position, count in shared.items():
-            other = self._sketches[position]
-            if count < similarity * max(len(sketch), len(other)) - 1e-9:  # the union has as many
-                continue
-            own_similarity = jaccard(sketch, other)
+        found = [np.frombuffer(self._postings[run], np.int64) for run in sketch if run in self._postings]
+        if len(found) < max(1, similarity * len(sketch)):
+            return
+        shared = np.bincount(np.concatenate(found), minlength=len(self._sketches))
+        longer = np.maximum(np.frombuffer(self._lengths, np.int64), len(sketch))
+        for position in np.flatnonzero(shared >= similarity * longer - 1e-9).tolist():  # the union has as many
+            own_similarity = jaccard(sketch, self._sketches[position])
             if own_similarity >= similarity:
                 yield position, own_similarity
 

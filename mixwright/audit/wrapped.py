@@ -98,6 +98,7 @@ class WrappedIndex:
             if is_searchable and rows_with_run.min() <= self._max_generic_rows:
                 self._anchors[int(sought_runs[np.argmin(rows_with_run)])].append(position)
         self._anchor_runs = frozenset(self._anchors)
+        self._sought_texts = [f" {' '.join(self.sought_words(position))} " for position in range(len(self.entries))]
 
     def _find_places(self, runs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where the rows that have each run begin and end in `_run_rows`."""
@@ -126,9 +127,7 @@ class WrappedIndex:
         joined_words = f" {' '.join(prompt_words)} "
         if may_hold:
             for position in {position for run in may_hold for position in self._anchors[run]}:
-                if f" {' '.join(self.sought_words(position))} " in joined_words and (
-                    match := self._match_inside(position, row)
-                ):
+                if self._sought_texts[position] in joined_words and (match := self._match_inside(position, row)):
                     yield match
         if may_be_held:
             yield from self._match_around(row, np.array(runs, np.int64), joined_words)
@@ -158,6 +157,8 @@ class WrappedIndex:
             holders if len(holders) <= self._max_generic_rows else ()
         ):  # else nothing but what many held-out prompts have
             entry = self.entries[position]
+            if joined_words[1:-1] not in entry.text:
+                continue
             _, found_text, text_behind = f" {entry.text} ".rpartition(joined_words)
             min_end = entry.content_stop - MIN_PROMPT_WORDS + 1
             is_at_end = (

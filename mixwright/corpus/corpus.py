@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from mixwright.graders.choice import option_texts
 from mixwright.records import Cell, Example, Task, messages, plain
 from mixwright.run.folder import read_json, replacing, write_json
 from mixwright.thoughts import drop_thoughts
+from mixwright.tool_calls import find_calls
 
 if TYPE_CHECKING:
     import datasets
@@ -40,8 +42,8 @@ __all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
 
 REHEARSE_SPLIT = "rehearse"
 """Split of the rows of `corpus.rehearse`, which only a plan that names their task draws."""
-GENERATED_PREFIX = "reasoning-gym:"
-"""How sources begin that are generated and not read."""
+NO_CALL = "no call where none is right"
+"""Part of an item beside tools whose gold answer calls none: its share is 1 less that of over-calling."""
 MAX_ANSWERS_CHECKED = 200
 """Answers per task that reading tries on the grader."""
 
@@ -164,9 +166,15 @@ class Corpus:
             raise
 
     def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
-        """Return what the grader of the example's task finds in an answer, thoughts as little as its score does."""
-        grader = self.grader(example.task)
-        return grader.parts(example, completion if grader.reads_thoughts else drop_thoughts(completion))
+        """Return what the grader of the example's task finds in an answer, thoughts as little as its score does.
+
+        Of a row with tools whose gold answer calls none, whichever the grader: whether the answer calls none either.
+        """
+        grader, answer = self.grader(example.task), drop_thoughts(completion)
+        found = grader.parts(example, completion if grader.reads_thoughts else answer)
+        if example.tools and not find_calls(example.answer or ""):
+            found = {**found, NO_CALL: not find_calls(answer, example.tools)}
+        return found
 
     def cells(self) -> tuple[Cell, ...]:
         """Every task x level of the train split (of all rows when there is none), sorted by key, with its chance level."""
@@ -294,7 +302,7 @@ def read_corpus(config: CorpusConfig | str | Path, *, relative_to: Path = Path()
     )
     table = build_table(itertools.chain.from_iterable(examples), config.eval_share)
     table = _with_one_form(table, notes)
-    folder = None if config.train.startswith(GENERATED_PREFIX) else folder_of(config.train, relative_to)
+    folder = None if find_generator(config.train) is not None else folder_of(config.train, relative_to)
     table = _with_bins(table, notes)
     names = pc.unique(table["task"]).to_pylist()
     for task in config.graders:
@@ -326,6 +334,17 @@ def _with_one_form(table: pa.Table, notes: list[str]) -> pa.Table:
     )
 
 
+@functools.cache
+def find_generator(source: str) -> EntryPoint | None:
+    """Return the function of another package that makes the rows of a source `NAME:...`; None for what is read.
+
+    It stands at the entry point `NAME` of `mixwright.sources`, and takes the source, the split (empty: both), the share to
+    hold out and a list for notes, and yields examples.
+    """
+    name, colon, _ = source.partition(":")
+    return next(iter(entry_points(group="mixwright.sources", name=name)), None) if colon else None
+
+
 def read_source(
     source: str, *, split: str, config: CorpusConfig, relative_to: Path = Path(), notes: list[str] | None = None
 ) -> Iterator[Example]:
@@ -343,10 +362,8 @@ def read_source(
         InputError: as `read_corpus` does, when the row is reached.
     """
     notes = [] if notes is None else notes
-    if source.startswith(GENERATED_PREFIX):
-        from mixwright.corpus._gym import generate
-
-        yield from generate(source, split, config.eval_share, notes)
+    if (generator := find_generator(source)) is not None:
+        yield from generator.load()(source, split, config.eval_share, notes)
         return
     names = [os.path.normpath(name) for name in sources_of(source)]
     if twice := [name for name in names if names.count(name) > 1]:

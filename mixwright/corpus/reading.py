@@ -1,6 +1,6 @@
 """Readers of raw rows from files, addresses, `datasets` folders and hub names, each row with the place it stands in.
 
-Left out on purpose: what the columns mean (`columns.py`) and generated items (`_gym.py`).
+Left out on purpose: what the columns mean (`columns.py`) and rows that are made in place of being read.
 """
 
 from __future__ import annotations

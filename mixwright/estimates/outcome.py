@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mixwright.estimates.crossed import Estimate, estimate_crossed
 from mixwright.estimates.intervals import Z
 from mixwright.estimates.items import Item, Items
+from mixwright.estimates.labelled import estimate_labelled
 from mixwright.estimates.possible import within_possible
 from mixwright.estimates.readings import READINGS
 from mixwright.estimates.readings import Decoding as Decoding
@@ -34,6 +35,8 @@ SWAPPED_SUFFIX = ".swapped"
 PART_PREFIX = "part "
 """Measurements of a part of the greedy answers, such as one field of JSON, begin with it."""
 CHANCE_MEASUREMENT = "chance"
+LABEL_MEASUREMENT = "label"
+"""What is true of an item where a judge that errs graded others: its label; of tasks without a judge, success itself."""
 LOG_PROBE = "log"
 """Probe of rows that say how many answers an evaluation log has; S need not be known there."""
 Weighing = Literal["tasks", "items", "cells"]
@@ -57,6 +60,10 @@ class ItemScores:
         every = Items.of(itertools.chain(*scores.values()))
         rows = list(every)
         return cls(every, {name: np.array([own.get(row, np.nan) for row in rows]) for name, own in scores.items() if own})
+
+    def true_column(self, name: str) -> str:
+        """Return the measurement that says what is true of a success: labels, where a judge that errs gave it."""
+        return LABEL_MEASUREMENT if LABEL_MEASUREMENT in self.columns else name
 
     def by_item(self, name: str) -> dict[Item, float]:
         """Item -> value of a measurement, where there is one."""
@@ -176,11 +183,13 @@ def estimate_change(
             estimate_crossed(kind, strata, weights, counted=counted, moves=change, pseudo_quantile=pseudo_quantile)
             for kind in kinds
         )
-        return (
-            (within_possible(success_estimate, old, new, strata, weights) if counted else success_estimate),
-            swapped_estimate,
-            dependence_estimate,
-        )
+        if any(LABEL_MEASUREMENT in scores.columns for scores in (*before, *after)):
+            (old_label,), (new_label,) = values(LABEL_MEASUREMENT)  # of logs, which are of one seed
+            labelled = new_label - old_label
+            success_estimate = estimate_labelled(change[0], labelled, strata, weights, pseudo_quantile)
+        elif counted:
+            success_estimate = within_possible(success_estimate, old, new, strata, weights)
+        return success_estimate, swapped_estimate, dependence_estimate
 
     measured, swapped, depends = estimate_parts(name)
     sampled_column = MEASUREMENT_BY_DECODING["sampled"]

@@ -35,7 +35,7 @@ def find_unreadable_cells(before: SideScores, decoding: Decoding) -> set[TaskLev
     Success of a cell near the floor can hardly fall, whatever became of the task. In a mean it would hide the losses of
     others.
     """
-    items, success = _mean_success(before, decoding)
+    items, success = _mean_success(before, decoding, of_labels=True)
     is_unreadable = np.bincount(items.cell, success, len(items.cells)) < READABLE_SHARE * items.counts
     return {items.cells[number] for number in np.flatnonzero(is_unreadable).tolist()}
 
@@ -60,9 +60,13 @@ def find_readable_items(before: SideScores, decoding: Decoding) -> Items:
     return items.take(right[items.cell] - success >= READABLE_SHARE * (items.counts[items.cell] - 1))
 
 
-def _mean_success(before: SideScores, decoding: Decoding) -> tuple[Items, NDArray[np.float64]]:
-    """Items that were answered, and the mean success of each over the checkpoints that answered it."""
+def _mean_success(before: SideScores, decoding: Decoding, *, of_labels: bool = False) -> tuple[Items, NDArray[np.float64]]:
+    """Items that were answered, and the mean success of each over the checkpoints that answered it.
+
+    With `of_labels`, where a judge that errs graded others, those that are labelled and their labels.
+    """
     column = READINGS[decoding].column
+    column = before[0].true_column(column) if before and of_labels else column
     items = functools.reduce(Items.joined, (scores.having(column) for scores in before), Items())
     values = [scores.column(column, items) for scores in before]
     known = np.sum([~np.isnan(own) for own in values], axis=0)

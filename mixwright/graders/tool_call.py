@@ -2,7 +2,7 @@
 
 Source: ours; exact match of name and arguments is how calls are scored (https://arxiv.org/abs/2305.15334).
 Unit: 1.0 where all calls are right, 0.0 otherwise; parts: whether the model calls, names the right functions, gives the
-    right arguments, and, where no call is right, whether it calls none (`no call where none is right`).
+    right arguments. Where no call is right, the corpus says whether it calls none, whatever the grader.
 Cost: one parse of an answer of up to 20,000 characters.
 Blind spot: an argument that is worded otherwise, and one that is left out because it is the function's default; where no
     call is right, every answer without one earns 1.0; words beside marked calls are not judged.
@@ -18,9 +18,6 @@ from mixwright.graders._grader import Grader
 from mixwright.graders.json_fields import write_canonical
 from mixwright.records import Example
 from mixwright.tool_calls import Call, find_calls, write_calls
-
-NONE_IS_RIGHT = "no call where none is right"
-"""Part of an item whose gold answer calls no tool: its share is 1 less that of over-calling."""
 
 
 class ToolCall(Grader):
@@ -38,10 +35,10 @@ class ToolCall(Grader):
         return float(bool(completion.strip()) and is_right)
 
     def parts(self, example: Example, completion: str) -> Mapping[str, bool]:
-        """Whether it calls, the right functions, with the right arguments; or that it calls none where none is right."""
+        """Whether it calls, the right functions, with the right arguments; nothing where no call is right."""
         gold, given = find_calls(example.answer or ""), find_calls(completion, example.tools or ())
         if not gold:
-            return {NONE_IS_RIGHT: not given} if example.tools else {}
+            return {}
         same_functions = Counter(call.name for call in given) == Counter(call.name for call in gold)
         return {
             "a call": bool(given),

@@ -1,23 +1,17 @@
-"""Starting models of a run: given checkpoints as they are, or tiny ones built and warmed up here, in parallel."""
+"""Starting models of a run: given checkpoints as they are, or tiny ones that the extras build and warm up, in parallel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mixwright.config import ModelConfig, RunConfig
 from mixwright.learner.sources import resolve_model
-from mixwright.learner.warmup_rows import warmup_rows
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, replacing_folder
-from mixwright.run.progress import report_share
+from mixwright.run.folder import RunFolder
 from mixwright.run.workers import Job, Workers
-from mixwright.tool_calls import text_of
-
-if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
 
 TINY_PREFIX = "tiny:"
 WHOLE_MARK_FILE = "config.json"
@@ -54,36 +48,14 @@ def build_bases(run: CheckedRun, workers: Workers) -> None:
     shared = (run.config, str(run.relative_to))
     log = folder / "bases" / "log.txt"
     jobs = [
-        Job(f"base {base_index}", build_base, BaseJob(str(folder), base_index, *shared), log=log)
+        Job(f"base {base_index}", find_builder().build_base, BaseJob(str(folder), base_index, *shared), log=log)
         for base_index in missing_indices
     ]
     if jobs:
         workers.run(jobs, title="warm up")
 
 
-def build_base(job: BaseJob) -> str:
-    """Build one tiny base, train it as `model.warmup` says, and save it. Runs in a worker. Returns its folder."""
-    from mixwright.corpus import Corpus
-    from mixwright.learner.tiny import build_tiny
-    from mixwright.learner.warmup import warm_up
-
-    run, config = RunFolder(job.run), job.config
-    corpus, seed = Corpus.load(run.corpus), config.seed + job.base_index
-    learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
-    if config.model.warmup is not None:
-        rows = warmup_rows(config.model.warmup, config.corpus, corpus, Path(job.relative_to))
-        warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report_share(step / steps))
-    final_folder = Path(bases_of(config.model, run)[job.base_index])
-    with replacing_folder(final_folder) as partial_folder:
-        learner.save(partial_folder)
-    return str(final_folder)
-
-
-def tokenizer_texts(corpus: Corpus) -> Iterable[str]:
-    """What the tokenizer learns from: prompts with their answers."""
-    for example in corpus:
-        for text in (example.prompt, example.target if example.target is not None else example.answer):
-            if isinstance(text, str):
-                yield text
-            elif text is not None:
-                yield from (text_of(message) for message in text)
+def find_builder() -> Any:
+    """Return the module that builds tiny models: `build_base(job)`, and `check_warmup(...)` of their settings."""
+    (builder,) = entry_points(group="mixwright.models", name=TINY_PREFIX.rstrip(":"))
+    return builder.load()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from mixwright.config import TrainConfig
 from mixwright.records import Example, Text, plain
+from mixwright.tool_calls import text_of
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -35,6 +36,17 @@ class TrainingRow:
 def target_of(example: Example) -> Text | None:
     """What the row is read for: its target, else its answer (rows for GRPO), else the chosen answer of a pair; or None."""
     return next((text for text in (example.target, example.answer, example.chosen) if text is not None), None)
+
+
+def row_tokens(learner: Learner, example: Example) -> tuple[list[int], list[int]]:
+    """Token ids of the prompt, and of the target after it with the end token; of a pair the chosen answer is the target."""
+    return learner.encode(example.prompt), completion_tokens(learner, target_of(example) or "")
+
+
+def completion_tokens(learner: Learner, target: Text) -> list[int]:
+    """Token ids of a completion, tokenised alone, with the end token."""
+    text = target if isinstance(target, str) else "".join(map(text_of, target))
+    return [*learner.tokenizer(text, add_special_tokens=False)["input_ids"], learner.tokenizer.eos_token_id]
 
 
 def row_token_limit(train: TrainConfig, learner: Learner) -> int | None:

@@ -60,7 +60,7 @@ def find_grader(task: JudgedTask) -> FoundGrader | str:
     if not known or any(item.gold is None for item in task.items):
         return NO_TEXTS
     if any(score not in (0.0, 1.0) for item in task.items for side in sides for score in task.scores(item, side)):
-        return f"{task.metric} is a mean over samples that are not in the log"
+        return f"{task.metric} is not 0 or 1 for every answer"
     whole = [to_example(item) for item in task.items]
     best: FoundGrader | None = None
     for basis in known:

@@ -83,7 +83,8 @@ def _open(path: Path) -> tuple[dict[str, Any], Iterator[tuple[Any, RowLocation]]
         if not headers:
             raise InputError(f"{HEADER} in an Inspect log", "none", "Name an Inspect log.", file=path)
         members = read_members(path, lambda name: name.startswith(SAMPLES) and name.endswith(".json"))
-        return headers.get(HEADER) or headers[START], ((sample, RowLocation(f"{path}, {name}")) for name, sample in members)
+        header = headers[HEADER if HEADER in headers else START]
+        return header, ((sample, RowLocation(f"{path}, {name}")) for name, sample in members)
     log = read_object_file(path)
     samples = log.get("samples")
     if not isinstance(samples, list):

@@ -17,7 +17,7 @@ from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import SIGN_ALPHA
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
-from mixwright.logs.metrics import WHOLE, choose_metric, find_problem
+from mixwright.logs.metrics import choose_metric, find_problem
 from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, group_answers, pair_logs
 
 MAX_LOST_SHARE = 0.02
@@ -47,7 +47,7 @@ class JudgedTask:
     """What else the logs have."""
 
     def scores(self, item: Item, side: int) -> list[float]:
-        """0 or 1 of each answer to an item in one of the logs, or the mean of samples that stand as one answer."""
+        """Score of each answer to an item in one of the logs, 0..1: right or wrong, partial credit, or a mean of samples."""
         return [float(answer.scores[self.metric] or 0.0) for answer in item.answers[side]]
 
 
@@ -235,12 +235,12 @@ def _judge_task(
         why = find_problem(alone.metric, logged, sides) or "is not in AFTER, or has too few answers there"
         message = f"BEFORE alone would be judged by {alone.metric}, which {why}; judged by {choice.metric} instead"
         caveats.append(Caveat(task.name, count, message, prevents_pass=True))
-    if choice.metric.endswith(WHOLE) and choice.metric != wanted:
-        metric = choice.metric.removesuffix(WHOLE)
+    if choice.metric != wanted and find_problem(choice.metric, logged, sides):
+        metric = choice.metric
         counts = [sum(0 < (answer.scores.get(metric) or 0.0) < 1 for answer in side) for side in sides]
         message = (
-            f"partial credit counts as wrong: {counts[0]:,} answers before and {counts[1]:,} after; "
-            f"--grader {shlex.quote(f'{task.name}={metric}>=0.5')} counts a half as right"
+            f"partial credit counts as its share: {counts[0]:,} answers before and {counts[1]:,} after; "
+            f"--grader {shlex.quote(f'{task.name}={metric}>=1')} counts it as wrong"
         )
         caveats.append(Caveat(task.name, sum(counts), message, prevents_pass=False))
     if task.by_id:

@@ -1,9 +1,9 @@
 """Choice of the metric that a task is judged by: the first that says right or wrong of its answers, or the named one.
 
 Source: metrics of a task in the order of its log, those that both logs have.
-Unit: 0 or 1, a success, or the mean of those of several samples (avg@n, pass@1). Graded scores, perplexities,
-    log-likelihoods and lists are named and not judged: the rules of the gate know success and held-out loss, and partial
-    credit is neither. Nor is a metric of several answers together (pass@4, maj@8) a success of one of them.
+Unit: 0 or 1, a success, or the mean of those of several samples (avg@n, pass@1). Without one, the first graded score from 0
+    to 1, whose mean is compared. Scores on another scale count as shares of it once the user names its ends. A metric of
+    several answers together (pass@4, maj@8) is no success of one of them.
 Cost: one pass over the values.
 Blind spot: a metric of 0 and 1 that does not mean right and wrong, such as whether an answer was empty.
 """
@@ -11,11 +11,9 @@ Blind spot: a metric of 0 and 1 that does not mean right and wrong, such as whet
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mixwright.errors import InputError
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 
 LEAST_COVERED = 0.98
@@ -25,14 +23,12 @@ _SAMPLES = re.compile(
     re.IGNORECASE,
 )
 """Names of metrics of several samples: `pass@4`, `pass@k:k=4`, `exact_match,maj@8`, `pass_at_1`, `avg@n:n=4`."""
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-"""Threshold in the name of a metric that is right from a value of another one on: `model_graded_qa>=0.5`."""
-WHOLE = ">=1"
-"""End of the name of a metric that counts partial credit as wrong."""
+_NUMBER = r"-?\d+(?:\.\d+)?"
+_DERIVED = re.compile(rf"(?P<metric>.+)(?:>=(?P<least>{_NUMBER})|:(?P<worst>{_NUMBER})\.\.(?P<best>{_NUMBER}))", re.DOTALL)
+"""Name of a metric that is right from a value of another one on, or its share of a scale: `model_graded_qa>=0.5`,
+`rating:1..10`, `ter:100..0`."""
 _MEANS = ("avg", "mean")
 """Kinds of them that are the mean over samples."""
-PARTIAL_CREDIT = "partial credit is neither right nor wrong"
-"""What a message says of a metric with values between 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +62,12 @@ def choose_metric(
         return MetricChoice(None, f"the logs share no metric ({', '.join(unshared) or 'there is none'})")
     if wanted is not None and wanted not in shared:
         return MetricChoice(None, f"no metric {wanted!r}{' in both logs' if rest else ''}; there are {', '.join(shared)}")
-    problems = {name: find_problem(name, logged, answers) for name in shared}
-    judged = [name for name in ([wanted] if wanted is not None else shared) if problems[name] is None]
+    problems, judged = dict[str, str | None](), list[str]()
+    for graded in (True,) if wanted is not None else (False, True):  # right or wrong comes first
+        problems = {name: find_problem(name, logged, answers, graded=graded) for name in shared}
+        judged = [name for name in ([wanted] if wanted is not None else shared) if problems[name] is None]
+        if judged:
+            break
     if wanted is None and judged:  # one that was given to few answers is about these alone
         known = {name: [sum(a.scores.get(name) is not None for a in side) for side in answers] for name in judged}
         most = [max(counts) for counts in zip(*known.values(), strict=True)]
@@ -79,64 +79,71 @@ def choose_metric(
     if not judged:
         names = [wanted] if wanted is not None else shared
         return MetricChoice(None, "; ".join(f"{name} {problems[name]}" for name in names[:4]))
-    others = [name for name in shared if name != judged[0] and problems[name] is None]
+    others = [name for name in shared if name != judged[0] and find_problem(name, logged, answers) is None]
     return MetricChoice(judged[0], others=(*others, *unshared))
 
 
-def add_thresholds(logs: Sequence[EvaluationLog], named: Mapping[str, str]) -> tuple[EvaluationLog, ...]:
-    """Add to logs the metrics that are thresholds on others.
+def base_of(name: str) -> str:
+    """Return the metric of the log that a named metric is made of."""
+    derived = _DERIVED.fullmatch(name)
+    return name if derived is None else derived["metric"]
+
+
+def add_named(logs: Sequence[EvaluationLog], named: Mapping[str, str]) -> tuple[EvaluationLog, ...]:
+    """Add to logs the named metrics that are thresholds on others, or shares of their scale.
 
     Args:
         logs: of the same tasks.
-        named: task -> metric that the user named, perhaps with a threshold. Where none is named, a metric whose answers are
-            wrong, right or, fewer than half of them, of one value between gets the threshold 1.
+        named: task -> metric that the user named.
+
+    Raises:
+        InputError: both ends of a scale are the same, or a score is beyond them.
     """
-    counts: dict[tuple[str, str], Counter[float]] = defaultdict(Counter)
-    for answer in (answer for log in logs for answer in log.answers):
-        for name, value in answer.scores.items():
-            if value is not None:
-                counts[answer.task, name][value] += 1
-    wanted: dict[str, dict[str, tuple[str, float]]] = defaultdict(dict)
-    for (task, name), count in counts.items():
-        between = [value for value in count if value not in (0.0, 1.0)]
-        is_half = len(between) == 1 and 0 < between[0] < 1 and 2 * count[between[0]] < count.total()
-        is_half = is_half and _SAMPLES.search(name) is None
-        if is_half and ">=" not in named.get(task, ""):
-            wanted[task][f"{name}{WHOLE}"] = (name, 1.0)
-    for task, name in named.items():
-        metric, mark, least = name.rpartition(">=")
-        if mark and not _NUMBER.fullmatch(least):
-            raise InputError("a number behind >= (--grader)", repr(name), f"Write for example {task}={metric}>=0.5.")
-        if mark:
-            wanted[task][name] = (metric, float(least))
-    return tuple(_with_thresholds(log, wanted) for log in logs) if wanted else tuple(logs)
+    wanted = {task: name for task, name in named.items() if _DERIVED.fullmatch(name)}
+    return tuple(_with_derived(log, wanted) for log in logs) if wanted else tuple(logs)
 
 
-def _with_thresholds(log: EvaluationLog, wanted: Mapping[str, Mapping[str, tuple[str, float]]]) -> EvaluationLog:
+def _with_derived(log: EvaluationLog, wanted: Mapping[str, str]) -> EvaluationLog:
     answers = []
     for answer in log.answers:
-        scores, readings = dict(answer.scores), dict(answer.readings)
-        for name, (metric, least) in wanted.get(answer.task, {}).items():
-            value = answer.scores.get(metric)
-            scores[name] = None if value is None else float(value >= least)
-            readings |= {name: answer.readings[metric]} if metric in answer.readings else {}
-        answers.append(replace(answer, scores=scores, readings=readings))
+        name = wanted.get(answer.task)
+        if name is not None and (metric := base_of(name)) in answer.scores:
+            readings = {name: answer.readings[metric]} if metric in answer.readings else {}
+            value = _derive(name, answer.scores[metric], answer)
+            answer = replace(answer, scores={**answer.scores, name: value}, readings={**answer.readings, **readings})
+        answers.append(answer)
     tasks = {
-        name: replace(
-            task, metrics=(*task.metrics, *(new for new, (old, _) in wanted.get(name, {}).items() if old in task.metrics))
-        )
+        name: replace(task, metrics=(*task.metrics, wanted[name]))
+        if name in wanted and base_of(wanted[name]) in task.metrics
+        else task
         for name, task in log.tasks.items()
     }
     return replace(log, answers=tuple(answers), tasks=tasks)
 
 
-def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequence[LoggedAnswer]]) -> str | None:
-    """Why a metric does not say right or wrong of every answer; None where it does."""
+def _derive(name: str, value: float | None, answer: LoggedAnswer) -> float | None:
+    """Return 0 or 1 of a threshold, or the share of a scale. Raises InputError for a score beyond its ends."""
+    derived = _DERIVED.fullmatch(name)
+    if derived is None or value is None:
+        return value
+    if derived["least"] is not None:
+        return float(value >= float(derived["least"]))
+    worst, best = float(derived["worst"]), float(derived["best"])
+    if worst == best or not min(worst, best) <= value <= max(worst, best):
+        expected = f"two ends of a scale that holds all scores ({name})"
+        raise answer.location.error(expected, f"{value:g}", "Name its worst and its best score: METRIC:WORST..BEST.")
+    return (value - worst) / (best - worst)
+
+
+def find_problem(
+    name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequence[LoggedAnswer]], *, graded: bool = False
+) -> str | None:
+    """Why a metric does not say right or wrong of every answer, or, if `graded`, give it from 0 to 1; None where it does."""
     for one in logged:
         if name in one.unread_value_by_metric:
             return f"has {one.unread_value_by_metric[name]} per answer, which is not success"
         if name in one.lower_is_better:
-            return "is better when lower, which is not success"
+            return f"is better when lower; name its worst and best score, such as --grader TASK={name}:100..0"
     samples = _SAMPLES.search(name)
     is_mean = samples is not None and (samples["kind"].lower() in _MEANS or int(samples["count"]) == 1)
     if samples is not None and not is_mean:
@@ -148,8 +155,8 @@ def find_problem(name: str, logged: Iterable[LoggedTask], answers: Iterable[Sequ
         if not known:
             return "is missing for all answers of one of the logs"
         for answer, value in known:
-            if value not in (0.0, 1.0) and not (is_mean and 0 <= value <= 1):
-                found = f"is graded ({value:g} for item {answer.item[:40]!r})"
-                return f"{found}, and {PARTIAL_CREDIT}; name a threshold, such as --grader TASK={name}>=0.5"
+            if value not in (0.0, 1.0) and not ((is_mean or graded) and 0 <= value <= 1):
+                found = f"is not from 0 to 1 ({value:g} for item {answer.item[:40]!r})"
+                return f"{found}; name its worst and best score, such as --grader TASK={name}:0..100"
         some = True
     return None if some else "is missing for all answers"

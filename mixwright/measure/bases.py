@@ -94,7 +94,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     with load_writing(config, job.base) as base:
         learner = KeepingLearner(base, answers_file, others=sorted(parts.glob("*.jsonl")))
         if job.part is not None:
-            passes = Passes(learner, None, config.measure, corpus, config.seed + MEASURE_SEED, report_share)
+            passes = Passes(learner, config.measure, corpus, config.seed + MEASURE_SEED, report_share)
             passes.write(range(job.part[0], len(passes.items), job.part[1]))
             return 0.0, []
         result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)

@@ -82,7 +82,7 @@ def _pick_items(learner: Learner, corpus: Corpus, config: MeasureConfig) -> list
         return not learner.context or len(learner.encode(item.prompt)) + config.longest_completion <= learner.context
 
     splits = [corpus.select(split=name) for name in ("eval", "train")]
-    items_by_split = [Passes(learner, None, config, split_items).items for split_items in splits if len(split_items)]
+    items_by_split = [Passes(learner, config, split_items).items for split_items in splits if len(split_items)]
     picked: list[Example] = []
     for task in corpus.tasks:
         first_items, *other_items = ([item for item in split_items if item.task == task] for split_items in items_by_split)

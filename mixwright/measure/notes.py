@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import CUT_MARK, FirstAnswer, choose_grader
 from mixwright.measure.former import same_tokens
-from mixwright.measure.probes.familiarity import word_of
 from mixwright.measure.stage import MeasureResult
-from mixwright.records import Example, Measurement, Observation
+from mixwright.records import Example, Observation
 from mixwright.run.folder import RunFolder, write_json
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 TOKENIZER_NOTE = "tokenizer"
 """Check of a note on what two models read or end with differently."""
-NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE, FAMILIARITY_NOTE = "nothing right", "answers not read", "cut", "familiarity"
+NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE = "nothing right", "answers not read", "cut"
 """What `Observation.check` of a note says."""
 WARNING_CUT_SHARE = 0.05
 """Share of completions cut from which it is a warning."""
@@ -48,30 +47,7 @@ def list_notes(results: Mapping[str, MeasureResult], corpus: Corpus, max_new_tok
             notes.append(
                 Observation(CUT_NOTE, None, "warning" if is_much else "info", count, len(result.answers), message, remedy)
             )
-        notes += note_familiarity(result.measurements)
-    return notes
-
-
-def note_familiarity(measurements: Sequence[Measurement]) -> list[Observation]:
-    """For each task that the probe familiarity read: whether the model has been trained on the held-out items."""
-    rows_by_task: dict[str, dict[str, Measurement]] = {}
-    for row in measurements:
-        if row.probe == "familiarity":
-            rows_by_task.setdefault(row.task, {})[row.name] = row
-    notes = []
-    for task, rows in rows_by_task.items():
-        if (row := rows.get("auroc")) is None:
-            continue
-        gain = rows.get("fresh_gain")
-        word = word_of(rows["p"].value, row.high, None if gain is None else gain.low)
-        message = (
-            f"{task}: {word}; the model finds the held-out item likelier than the fresh one in {100 * row.value:.0f} % of "
-            f"the pairs [{100 * row.low:.0f}, {100 * row.high:.0f}], against 50 % if it was not trained on them"
-        )
-        is_seen = word == "item seen"
-        remedy = "Evaluate on fresh items, unless the fresh items are more unusual anyway." if is_seen else ""
-        severity = "warning" if is_seen else "info"
-        notes.append(Observation(FAMILIARITY_NOTE, task, severity, row.n, row.n, message, remedy, row.null_of))
+        notes += result.notes
     return notes
 
 

@@ -59,8 +59,6 @@ class Passes:
 
     learner: Learner
     """The model as it is now."""
-    start: Learner | None
-    """The model as it was, for familiarity."""
     config: MeasureConfig
     """Items per cell, samples per item, temperature, length."""
     corpus: Corpus

@@ -180,7 +180,7 @@ def _room_of_data(corpus: Corpus, items: Sequence[Example], longest: int, tighte
 
 def longest_answer(learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig) -> tuple[int, Sequence[Example]]:
     """Tokens of the longest answer or target of the items that are measured, and those items; rules are no answer."""
-    items = Passes(learners[0], None, config, corpus).items
+    items = Passes(learners[0], config, corpus).items
     texts = {text for item in items for text in (item.answer or "", plain(item.target)) if text and not are_rules(text)}
     encoded = [learner.tokenizer([*texts], add_special_tokens=False)["input_ids"] for learner in learners if texts]
     return max((len(ids) for answers in encoded for ids in answers), default=0), items

@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from mixwright.corpus import Corpus
 from mixwright.learner.learner import Learner
-from mixwright.learner.warmup import warmup_tokens
+from mixwright.learner.training_rows import row_tokens
 from mixwright.records import Example
 
 
@@ -41,7 +41,7 @@ class RowLosses:
         """Nats of each target token, 0 elsewhere, and where the targets are, both of shape (rows, tokens)."""
         for row in map(int, rows):
             if row not in self._encoded:
-                self._encoded[row] = warmup_tokens(self._learner, self._corpus[row])
+                self._encoded[row] = row_tokens(self._learner, self._corpus[row])
         token_ids, device = [self._encoded[int(row)] for row in rows], self._learner.device
         # Padded on the right: causal attention needs no mask then.
         ids = pad_sequence([torch.tensor(prompt + completion) for prompt, completion in token_ids], True).to(device)

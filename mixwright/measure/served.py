@@ -320,11 +320,12 @@ def make_client(url: str) -> OpenAI:
     if not (_read_key().isascii() and _read_key().isprintable()):
         raise InputError(f"a key of printable ASCII characters in {KEY_VARIABLE}", "others", f"Set {KEY_VARIABLE} again.")
     hooks = {"response": [_limit_size]}
-    transport = openai.DefaultHttpxClient(follow_redirects=False, timeout=REQUEST_SECONDS, event_hooks=hooks)
     try:
+        transport = openai.DefaultHttpxClient(follow_redirects=False, timeout=REQUEST_SECONDS, event_hooks=hooks)
         return openai.OpenAI(base_url=url, api_key=_read_key() or "none", max_retries=RETRIES, http_client=transport)
-    except Exception as error:  # of the library below, which is not always the same one: a host that is no name
-        raise InputError(EXPECTED_ADDRESS, heard(error), "Correct it.") from None
+    except Exception as error:  # of the library below, which is not always the same one: a host that is no name, a proxy
+        remedy = "Correct it, or the proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."
+        raise InputError(EXPECTED_ADDRESS, heard(error), remedy) from None
 
 
 def check_address(url: str) -> None:
@@ -400,14 +401,14 @@ def _read_reply(answer: Any, asking: Asking) -> Reply:
         choice = answer.choices[0]
         message = choice.message if asking.chat else None
         text = choice.text if message is None else message.content
-    except (AttributeError, IndexError, TypeError):  # the client checks nothing of what comes
+        calls = [one.to_dict() for one in getattr(message, "tool_calls", None) or () if hasattr(one, "to_dict")]
+    except Exception:  # the client checks nothing of what comes
         remedy = "Check that the address is that of the API, with /v1."
         raise InputError(f"a completion from {asking.url}", heard(repr(answer))[:120], remedy) from None
     text = "" if text is None else text
     thoughts = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None)
     if thoughts and isinstance(thoughts, str) and isinstance(text, str):  # graders and behaviours know them by their tags
         text = f"<think>\n{thoughts}\n</think>\n{text}" if text else f"<think>\n{thoughts}"
-    calls = [one.to_dict() for one in getattr(message, "tool_calls", None) or () if hasattr(one, "to_dict")]
     if calls and isinstance(text, str):
         text = text_of({"content": text, "tool_calls": calls})
     if not isinstance(text, str) or len(text) > MAX_CHARACTERS_PER_TOKEN * asking.max_tokens:

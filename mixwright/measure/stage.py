@@ -17,7 +17,7 @@ from mixwright.answers.table import Answers
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.measure.passes import Passes
-from mixwright.records import Measurement, plain
+from mixwright.records import Measurement, Observation, plain
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -37,6 +37,8 @@ class MeasureResult:
     """What was written, greedy and sampled, and what was read of items."""
     seconds_per_item: float = 0.0
     """Seconds per item; 0 where nobody took the time."""
+    notes: tuple[Observation, ...] = ()
+    """What the probes remark on their measurements."""
 
     @cached_property
     def completions(self) -> list[dict[str, Any]]:
@@ -66,7 +68,6 @@ def measure_learner(
     corpus: Corpus,
     config: MeasureConfig,
     *,
-    start: Learner | None = None,
     seed: int,
     report_done: Callable[[float], None] | None = None,
     nested: bool = False,
@@ -77,23 +78,26 @@ def measure_learner(
         learner: left as it was.
         corpus: its eval split is measured (all of it when there is none); its train split, if there, gives the chance level.
         config: probes and sizes.
-        start: the model that training began with, for familiarity.
         seed: of samples and probes; one seed before and after couples the two.
         report_done: called with the share of the work that is done, 0..1.
         nested: what is sampled for an item does not depend on how many others are measured.
 
     Raises:
-        InputError: unknown probe, nothing to grade, prompts too long, or a starting model with another tokenizer.
+        InputError: unknown probe, nothing to grade, or prompts too long.
     """
     probes = {name: catalog.create("probes", name, dict(config.options.get(name, {}))) for name in config.probes}
-    passes = Passes(learner, start, config, corpus, seed, report_done, nested=nested)
+    passes = Passes(learner, config, corpus, seed, report_done, nested=nested)
     measurements: list[Measurement] = []
+    notes: list[Observation] = []
     for name, probe in probes.items():
-        measurements += probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
+        found = probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
+        measurements += found
+        notes += probe.remark(found)
     if passes.generated:
         measurements += _count_late_answers(passes)
     read = Answers.from_rows(passes.readings.values())
-    return MeasureResult(tuple(measurements), passes.answers.followed_by(read) if passes.generated else read)
+    answers = passes.answers.followed_by(read) if passes.generated else read
+    return MeasureResult(tuple(measurements), answers, notes=tuple(notes))
 
 
 def _count_late_answers(passes: Passes) -> list[Measurement]:

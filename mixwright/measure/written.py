@@ -30,7 +30,7 @@ def items_to_answer(
         config: how many items.
         answer_tokens: tokens of an answer.
     """
-    picked = Passes(learners[0], None, config, corpus).picked(lambda example: True)
+    picked = Passes(learners[0], config, corpus).picked(lambda example: True)
     limits = [(learner, learner.context) for learner in learners if learner.context]
     return tuple(
         item

@@ -111,13 +111,13 @@ def watch_bursts(
         seconds: after which no further training begins; the first one always does.
         say: told what is done.
     """
-    from mixwright.learner.warmup import warmup_tokens
+    from mixwright.learner.training_rows import row_tokens
 
     sizes, others = sizes or BurstSizes(), others or {}
     read_only = {row.task for rows in others.values() for row in rows}
 
     def fits(row: Example) -> bool:
-        return sum(map(len, warmup_tokens(learner, row))) <= min(learner.context or MAX_TOKENS, MAX_TOKENS)
+        return sum(map(len, row_tokens(learner, row))) <= min(learner.context or MAX_TOKENS, MAX_TOKENS)
 
     rows = itertools.chain(corpus.select(tasks=set(corpus.tasks) - read_only), ungraded or ())
     split, left_out = split_groups(rows, sizes, fits)
@@ -161,5 +161,5 @@ def _read(
 
     branch = Learner(model, learner.tokenizer, learner.name, form=learner.form, batch_size=learner.batch_size)
     items = tuple(row for rows in parts.values() for row in rows)
-    written = Passes(branch, None, config, corpus, chosen=items).rollouts
+    written = Passes(branch, config, corpus, chosen=items).rollouts
     return {part: np.array([written[row.id].success("greedy") for row in rows]) for part, rows in parts.items()}

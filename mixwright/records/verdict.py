@@ -113,8 +113,6 @@ class TaskChange:
     """Change of the success that depends on the prompt (D)."""
     sampled: tuple[float, float] | None = None
     """Success of sampled answers before and after, where greedy answers are judged."""
-    third: float | None = None
-    """Success of a third model on the items that all three answered."""
     detectable: float = 0.0
     """Size of a change that these items would show in 80 % of cases."""
     adjusted_p: float | None = None
@@ -259,10 +257,6 @@ class AnswerPair:
     """The same of the later model."""
     cut: tuple[bool, bool] = (False, False)
     """Whether each answer ran into the token limit."""
-    third: str | None = None
-    """Answer of the third model."""
-    score_third: float = 0.0
-    """Its score."""
     graded: bool = True
     """Whether a grader judged the answers."""
 
@@ -461,8 +455,6 @@ class Verdict:
     """Whether both models gave the same answers."""
     pairs: tuple[AnswerPair, ...] = ()
     """Up to three pairs of answers that changed, lost ones first."""
-    third: str = ""
-    """Name of a third model that was measured on the same items; empty without one."""
     why: tuple[str, ...] = ()
     """What explains the outcome, one sentence each, the most important first."""
     next: tuple[Step, ...] = ()

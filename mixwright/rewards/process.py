@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import itertools
 import math
 import multiprocessing
 import os
@@ -16,6 +17,7 @@ from typing import Any
 
 from mixwright.errors import InputError
 from mixwright.records import Example, plain
+from mixwright.run.progress import describe_work
 
 SECONDS_PER_CALL = 60.0
 """For one batch, however many completions; the process is ended then."""
@@ -85,6 +87,7 @@ class RewardProcess:
 
     def _receive(self, seconds: float, doing: str, asked: Sequence[Asked] = ()) -> Any:
         remedy = "Correct the function; check what it does with long or empty completions."
+        describe_work(f"{', '.join(self.names)}: {doing}, for {seconds:g} s at most")
         try:
             if not self._link.poll(seconds):
                 if asked and self._place.value >= 0:
@@ -177,7 +180,7 @@ def make_caller(function: Callable[..., Any]) -> tuple[str, Caller]:
 def call_all(caller: Caller, asked: Sequence[Asked]) -> list[Score]:
     """A batch's scores; where the batch fails, those of each completion by itself."""
     try:
-        found = list(caller(asked))
+        found = list(itertools.islice(caller(asked), len(asked) + 1))  # it may give scores without end
         if len(found) == len(asked):
             return [_to_score(value) for value in found]
         return [f"{len(found)} scores of {len(asked)} completions"] * len(asked)

@@ -88,12 +88,12 @@ def _find_output_resting_on(folder: RunFolder, section: str) -> str:
 
 def file_digests(data: CorpusConfig, relative_to: Path) -> dict[str, str]:
     """SHA-256 of the source files, by split, and of the user's graders; generated and hub sources have none."""
-    from mixwright.corpus import GENERATED_PREFIX
+    from mixwright.corpus import find_generator
     from mixwright.corpus.reading import files_of
 
     digests: dict[str, str] = {}
     for name, source in (("train", data.train), ("eval", data.eval), ("rehearse", data.rehearse)):
-        if source is None or source.startswith(GENERATED_PREFIX):
+        if source is None or find_generator(source) is not None:
             continue
         if len(sources_of(source)) == 1 and (relative_to / source).is_file():
             digests[name] = file_digest(relative_to / source)

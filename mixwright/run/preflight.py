@@ -15,11 +15,10 @@ from mixwright.corpus.rows import pc
 from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, join_some, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
-from mixwright.learner.bases import TINY_PREFIX
+from mixwright.learner.bases import TINY_PREFIX, find_builder
 from mixwright.learner.checkpoint_checks import check_files
 from mixwright.learner.engines import check_engine
 from mixwright.learner.sources import SMOLLM2, is_gguf
-from mixwright.learner.warmup_rows import warmup_rows, warmup_shares
 from mixwright.mine.own_answers import check_rehearsal
 from mixwright.records import Plan, Stage, from_data, to_data
 from mixwright.trial.arm_roles import choose_arms, make_branch
@@ -180,7 +179,6 @@ def check_model(model: ModelConfig) -> None:
 
 
 def check_warmup(model: ModelConfig, settings: CorpusConfig, corpus: Corpus, relative_to: Path) -> None:
-    """Whether a tiny model can be warmed up as asked; reads `model.warmup.source`, from `relative_to`. Raises InputError."""
-    warmup = model.warmup
-    if warmup is not None and model.path == TINY_PREFIX and (warmup.source is not None or warmup.cells):
-        warmup_shares(list(warmup_rows(warmup, settings, corpus, relative_to)), warmup.cells)
+    """Check the rows that a tiny model is warmed up on. Raises InputError as its worker would."""
+    if model.path == TINY_PREFIX and model.warmup is not None:
+        find_builder().check_warmup(model, settings, corpus, relative_to)

@@ -61,7 +61,7 @@ def draw_items(
         rungs: family -> rungs to draw of; None draws of all.
 
     Returns:
-        Rows with id, task (the family), level (the rung), prompt (a text or messages) and answer.
+        Rows with id, task (the family), level (the rung), prompt (a text or messages), answer and, if any, tools.
     """
     rows = []
     for family in FAMILIES if families is None else families:
@@ -76,7 +76,8 @@ def draw_items(
                 prompt = item.prompt if isinstance(item.prompt, str) else list(item.prompt)
                 name = f"{family.name}-{rung}-{number} {find_form(item.prompt)}".rstrip()
                 row = {"id": name, "task": family.name, "level": rung}
-                rows.append(row | {"prompt": prompt, "answer": item.answer})
+                offered = {"tools": list(item.tools)} if item.tools else {}
+                rows.append(row | {"prompt": prompt, "answer": item.answer} | offered)
     return rows
 
 

@@ -24,6 +24,8 @@ class Item:
     """A text, or messages of which the last is the user's."""
     answer: str
     """Gold answer, in the form that the family's grader takes."""
+    tools: tuple[dict[str, Any], ...] = ()
+    """Schemas of the tools that the model is offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,8 @@ class Family:
 
 def find_form(prompt: str | Sequence[Message]) -> str:
     """Name the form of a request, one of `FORMS`; empty for a question in English."""
+    if not isinstance(prompt, str) and len(prompt) == 1:
+        prompt = prompt[0]["content"]
     if not isinstance(prompt, str):
         return FORMS[0] if any(message["role"] == "system" for message in prompt) else FORMS[1]
     if find_language(prompt) not in ("", "english"):

@@ -253,6 +253,27 @@ def make_naming(rng: Random, rung: int) -> Item:
     return Item(_word(rng, "naming", text=row["meaning"], hint=hint), word)
 
 
+def make_no_tool(rng: Random, rung: int) -> Item:
+    """Ask something that none of one, three or five tools can answer; on even rungs all of them are of the same topic."""
+    row, is_near = rng.choice(_rows("beside_tools")), rung % 2 == 0
+    others = [tool for tool in _rows("tools") if (tool["topic"] == row["topic"]) == is_near]
+    tools = tuple(_write_tool(tool) for tool in rng.sample(others, (1, 1, 3, 3, 5, 5)[rung - 1]))
+    parts = {name: rng.choice(values) for name, values in row.get("values", {}).items()}
+    parts |= dict(zip("abc", _nouns(rng, "name", 3), strict=True))
+    message = {"role": "user", "content": row["text"].format(**parts)}
+    return Item((message,), row["answer"].format(**parts), tools)
+
+
+def _write_tool(tool: dict[str, Any]) -> dict[str, Any]:
+    """Write the schema of a tool whose arguments are texts, all of them required."""
+    properties = {name: {"type": "string", "description": about} for name, about in tool["arguments"].items()}
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    return {
+        "type": "function",
+        "function": {"name": tool["name"], "description": tool["description"], "parameters": parameters},
+    }
+
+
 FAMILIES = (
     Family("calendar", make_calendar, rungs=6, grader="includes", about="days and months after others, weekdays of dates"),
     Family("alphabet", make_alphabet, rungs=6, grader="includes", about="places of words in alphabetical order"),
@@ -262,4 +283,5 @@ FAMILIES = (
     Family("puzzles", make_puzzles, rungs=6, grader="includes", about="who is first in a row of clues, who has which pet"),
     Family("corrections", make_corrections, rungs=4, grader="follows", about="sentences without their mistakes"),
     Family("naming", make_naming, rungs=5, grader="includes", about="words for what is described"),
+    Family("no_tool", make_no_tool, rungs=6, grader="includes", about="requests beside tools of which none helps"),
 )

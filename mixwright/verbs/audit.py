@@ -11,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-from mixwright.audit.balanced import balance as balance_pairs
 from mixwright.audit.cleaned import (
     Cleaned,
     can_be_cleaned,
@@ -21,12 +20,9 @@ from mixwright.audit.cleaned import (
     rows_to_drop,
     write_cleaned,
 )
-from mixwright.audit.cues import find_cues
 from mixwright.audit.findings import ROWS, check_findings_folder, worst_first, write_findings
-from mixwright.audit.holes import find_coverage
 from mixwright.audit.learnt import CHECKS
 from mixwright.audit.stage import run_audit
-from mixwright.audit.top_up import check_top_up_file, write_top_up
 from mixwright.catalog import list_defaults
 from mixwright.config import CorpusConfig, is_address, sources_of
 from mixwright.corpus import Corpus, read_corpus
@@ -69,8 +65,6 @@ def audit(
     out: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
     fix: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     mask: Annotated[bool, typer.Option("--mask")] = False,
-    balance: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    top_up: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     model: Annotated[str | None, typer.Option()] = None,
     cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
     context: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
@@ -96,8 +90,6 @@ def audit(
         out: Write a page, and a file of all rows for each check.
         fix: Write a copy of TRAIN without exact duplicates, empty answers and copies of held-out items, and a manifest.
         mask: With --fix: leave wrong steps out of the loss (column mask, or train: false).
-        balance: Write a copy of TRAIN with balanced preference pairs, and a manifest.
-        top_up: List rows to add to TRAIN: to fill gaps that held-out items show, and to break cues.
         model: Model to train: also check target tokens, template and truncation, as preview does.
         cue: Column whose values may give the answer away, for the check cues. Repeatable.
         context: Column that the author of the completions saw but the model will not, for the check unseen. Repeatable.
@@ -114,11 +106,9 @@ def audit(
     if asked and model is None:
         raise InputError(f"--model with --check {asked[0]}", "none", "Name the model that will be trained.")
     refuse_held_out(config.train)
-    files = {"out": out, "fix": fix, "balance": balance, "top_up": top_up}
-    _check_files(config, files, mask=mask)
+    _check_files(config, out, fix, mask=mask)
     corpus = train if isinstance(train, Corpus) else read_corpus(config)
-    cue_columns = tuple(cue or ())
-    check_options = {"cues": {"columns": cue_columns}, "unseen": {"columns": tuple(context or ())}}
+    check_options = {"cues": {"columns": tuple(cue or ())}, "unseen": {"columns": tuple(context or ())}}
     if model is not None and (asked or checks is None):
         if config is IN_MEMORY:
             raise InputError("a file of the rows, to label", "rows in memory", "Name the file.")
@@ -130,24 +120,12 @@ def audit(
         cleaned = clean(corpus, checks, check_options, mask=mask)
         observations = cleaned.observations
     else:
-        cleaned, observations = None, run_audit(corpus, checks, check_options, whole=any(files.values()))
+        cleaned, observations = None, run_audit(corpus, checks, check_options, whole=out is not None)
     written: list[str] = []
     if fix is not None and cleaned is not None:
         written += _describe(cleaned, fix, write_cleaned(cleaned, config, fix), mask=mask)
     if out is not None:
         written.append(_write_folder(observations, corpus, config, out))
-    if balance is not None:
-        balanced = balance_pairs(corpus)
-        manifest = write_cleaned(balanced, config, balance)
-        removed = f"{format_count(len(balanced.dropped), 'frequent pair')} removed, listed in {manifest.name}"
-        rest = f"; {format_count(len(balanced.left), 'finding')} about preferences left" if balanced.left else ""
-        written.append(f"{balance}: {format_count(balanced.kept, 'row')}; {removed}{rest}.")
-    if top_up is not None:
-        holes = find_coverage(corpus).holes
-        cues = [cue for found in find_cues(corpus, cue_columns) for cue in found.cues]
-        counts = write_top_up(holes, cues, top_up)
-        reasons = f"{format_count(counts['holes'], 'gap')} and {format_count(counts['cues'], 'cue')}"
-        written.append(f"{top_up}: {counts['wanted']:,} rows to add for {reasons}.")
     return AuditReport(observations, corpus, config, cleaned, tuple(written))
 
 
@@ -196,25 +174,21 @@ def _headline(left: Sequence[Observation], found: AuditReport) -> str:
     return f"{counted or 'Nothing to fix'}: {' and '.join(sides)}."
 
 
-def _check_files(config: CorpusConfig, files: dict[str, Path | None], *, mask: bool) -> None:
+def _check_files(config: CorpusConfig, out: Path | None, fix: Path | None, *, mask: bool) -> None:
     """Raises InputError for a path that cannot be written, or that is in use."""
-    out, fix, balance, top_up = files.values()
     if mask and fix is None:
         raise InputError("--fix FILE with --mask", "no --fix", "Name the file that the masked rows are written to.")
-    for path in files.values():
+    for path in (out, fix):
         if path is not None and is_address(str(path).replace(":/", "://", 1)):  # a path has one slash there
             raise InputError("a path on this machine", str(path), "Write the file here, then copy it.")
-    copies = [path for path in (fix, balance) if path is not None]
-    if copies and config is IN_MEMORY:
-        raise InputError("a file of training rows to copy", "rows in memory", "Name the file.", file=copies[0])
-    for path in copies:
-        check_cleaned_file(config, path)
+    outputs = [] if out is None else [out.resolve()]
+    if fix is not None:
+        if config is IN_MEMORY:
+            raise InputError("a file of training rows to copy", "rows in memory", "Name the file.", file=fix)
+        check_cleaned_file(config, fix)
+        outputs += [fix.resolve(), manifest_of(fix).resolve()]
     if out is not None:
         check_findings_folder(out)
-    if top_up is not None:
-        check_top_up_file(top_up)
-    copied = [one for path in copies for one in (path, manifest_of(path))]
-    outputs = [path.resolve() for path in (*copied, *filter(None, [top_up, out]))]
     sources = [*sources_of(config.train), *sources_of(config.eval)]
     inputs = [Path(name).resolve() for name in sources if Path(name).exists()]
     for path, other in itertools.permutations([*inputs, *outputs], 2):

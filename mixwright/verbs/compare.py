@@ -30,7 +30,7 @@ from mixwright.records import Cell, FormerAnswers, Observation, to_data
 from mixwright.run.folder import RunFolder, write_json
 from mixwright.run.progress import format_duration
 from mixwright.suite.draw import RING_ITEMS
-from mixwright.verbs import beside, direct
+from mixwright.verbs import direct
 from mixwright.verbs.budget import Budget
 from mixwright.verbs.comparison_folder import check_folder, clear
 from mixwright.verbs.gating import Gating
@@ -58,7 +58,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         after: the same, trained further.
         measuring: what they are measured on, and how; without `items` what the gate needs.
         folder: where the tables go.
-        gating: what the gate will be asked, and what is taken over; without graded answers both also answer the prompts.
+        gating: what the gate will be asked; without graded answers both also answer the prompts.
 
     Returns:
         The look that decided, or the last one; None where all items were measured at once.
@@ -67,9 +67,6 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
     check_folder(folder)
-    earlier = None if gating.beside is None else beside.read_earlier(gating.beside, before, folder)
-    if earlier is not None:
-        measuring = earlier.with_options(measuring)
     rows = direct.read_rows(measuring, ungraded=True)
     if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --protect out: preference pairs are compared without it."
@@ -92,17 +89,16 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         judged = f"no answer can be graded, so {READINGS[outcome].title} is compared; "
         judged += "format and likelihood of the answers, too" if reads_loss else "no completions are generated"
     say(f"measure: up to {measure.items} items per task and level; {judged}")
-    ready = direct.prepare((before, after), measuring, rows, measure, room=None if earlier is None else earlier.room)
-    if earlier is not None:
-        earlier.check_same_measuring(ready)
+    ready = direct.prepare((before, after), measuring, rows, measure)
     largest, look = max(cell.count for cell in ready.corpus.measured().cells()), None
     if gating.until_decided:
         ready, results, look = measure_in_looks(ready, folder, gating, measuring.budget)
     else:
         if measuring.budget is not None:
             ready = fit_to_budget(ready, measuring.budget)
-        results = _measure_both(ready, earlier)
-    notes = direct.note_measured(ready, results, measuring, ask_other_form=earlier is None)
+        sides = zip(("before", "after"), ready.learners, strict=True)
+        results = {side: measure_with_progress(f"measure {side}", learner, ready) for side, learner in sides}
+    notes = direct.note_measured(ready, results, measuring)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
     notes = [note for note in notes if note.task not in of_suite or note.check not in (NOTHING_RIGHT_NOTE, UNREAD_NOTE)]
     notes += _note_noise(ready, results["before"], repeat=gating.repeat)
@@ -127,19 +123,8 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     settings[LARGEST_CELL_ROWS_SETTING] = largest
     if seconds := results["after"].seconds_per_item:
         settings[PACE_SETTING] = float(f"{2 * seconds:.2g}")
-    write_comparison(folder, ready, settings, results, notes, earlier, former_answers, question)
+    write_comparison(folder, ready, settings, results, notes, former_answers, question)
     return look
-
-
-def _measure_both(ready: PreparedModels, earlier: beside.EarlierComparison | None) -> dict[str, MeasureResult]:
-    """Both checkpoints, measured; BEFORE taken over where there is an earlier comparison. Raises InputError as that does."""
-    start, end = ready.learners
-    if earlier is None:
-        result = measure_with_progress("measure before", start, ready)
-    else:
-        say(f"measure before: reusing {earlier.folder}; {earlier.name} is shown next to the new model")
-        result = earlier.before
-    return {"before": result, "after": measure_with_progress("measure after", end, ready, start=start)}
 
 
 def _note_noise(ready: PreparedModels, before: MeasureResult, *, repeat: bool) -> Sequence[Observation]:
@@ -165,7 +150,6 @@ def write_comparison(
     settings: Mapping[str, Any],
     results: Mapping[str, MeasureResult],
     notes: Sequence[Observation],
-    earlier: beside.EarlierComparison | None,
     former_answers: Sequence[FormerAnswers],
     question: GateQuestion | None,
 ) -> None:
@@ -180,8 +164,6 @@ def write_comparison(
             write_question(folder, question)
         if len(results["after"].answers):
             write_known_forms(folder, ready.corpus)
-        if earlier is not None:
-            beside.write_beside(folder, earlier)
         if former_answers:
             write_json(former_file(folder), list(former_answers))
         direct.write_measured(folder, ready, settings, results, notes)
@@ -197,10 +179,9 @@ def check_looks(measuring: Measuring, gating: Gating, rows: Graded, left_out: Se
         "--items": measuring.items is not None,
         "--samples": bool(measuring.samples),
         "--sampled": measuring.decoding == "sampled",
-        "--beside": gating.beside is not None,
     }
     if given_options := [name for name, given_here in is_given.items() if given_here]:
-        remedy = "Interim analyses choose the items, measure both checkpoints, and judge only greedy answers."
+        remedy = "Interim analyses choose the items, and judge only greedy answers."
         raise InputError("--until-decided without it", ", ".join(given_options), remedy)
     if rows.probe is not None or set(left_out) & set(gating.protect):
         remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
@@ -267,7 +248,7 @@ def measure_in_looks(
             part = replace(ready, corpus=corpus.take(rows)).with_items(max(taken.values()))
             results = {
                 "before": measure_with_progress(f"measure before, {look.label}", learners[0], part),
-                "after": measure_with_progress(f"measure after, {look.label}", learners[1], part, start=learners[0]),
+                "after": measure_with_progress(f"measure after, {look.label}", learners[1], part),
             }
             sides = tuple([scores_of_items(result.answers)] for result in results.values())
             gate_result = check_sides((sides[0], sides[1]), decoding, replace(question, look=look))

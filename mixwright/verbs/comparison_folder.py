@@ -5,8 +5,6 @@ from __future__ import annotations
 from mixwright.errors import InputError
 from mixwright.measure.former import former_file
 from mixwright.run.folder import RunFolder, check_own_folder
-from mixwright.verdict.page.answers import BESIDE_NAME
-from mixwright.verdict.page.beside import beside_file
 from mixwright.verdict.rules.answer_forms import known_forms_file
 from mixwright.verdict.rules.gate_question import question_file
 
@@ -23,13 +21,12 @@ def check_folder(folder: RunFolder) -> None:
 
 def clear(folder: RunFolder) -> None:
     """Remove what an earlier comparison measured in this folder, and what was asked and said of it."""
-    names = ("before", "after", BESIDE_NAME)
+    names = ("before", "after")
     tables = [path for name in names for path in (folder.measurements(name), folder.answers(name))]
     for path in (
         *tables,
         folder.notes,
         question_file(folder),
-        beside_file(folder),
         known_forms_file(folder),
         former_file(folder),
         folder.page,

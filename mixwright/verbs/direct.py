@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mixwright import catalog
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import Graded, read_graded
@@ -89,8 +90,6 @@ def prepare(
     measuring: Measuring,
     rows: Graded,
     measure: MeasureConfig,
-    *,
-    room: tuple[int, int] | None = None,
 ) -> PreparedModels:
     """Load the models and settle how completions are written; nothing is written but answers, in the store.
 
@@ -99,7 +98,6 @@ def prepare(
         measuring: the options.
         rows: what `read_rows` returned.
         measure: items and decoding; length, samples and temperature are settled here.
-        room: tokens of completions in an earlier measuring, and to how many those that reached it were continued.
 
     Raises:
         InputError: a model, an option or the data cannot be used.
@@ -124,7 +122,7 @@ def prepare(
             say(f"model: {learner.name}")
     notes: Sequence[Observation] = ()
     if rows.probe is None:
-        rows, settings = settle_room(learners, rows, settings, measuring, room)
+        rows, settings = settle_room(learners, rows, settings, measuring)
         grader_of_all, grader_by_task = parse_graders(measuring.grader, rows.corpus.tasks)
         named = grader_by_task if grader_of_all is None else rows.corpus.tasks
         rows, notes = with_first_answers(rows, learners[0], settings, tasks_with_named_grader=named, say=say)
@@ -143,16 +141,13 @@ def settle_room(
     rows: Graded,
     settings: MeasureConfig,
     measuring: Measuring,
-    known_room: tuple[int, int] | None,
 ) -> tuple[Graded, MeasureConfig]:
-    """Return the rows whose prompts leave room, and the length of completions: as asked, as known, or as the models need."""
+    """Return the rows whose prompts leave room, and the length of completions: as asked, or as the models need."""
     corpus, notes = keep_fitting_corpus(learners, rows.corpus, settings, measuring.max_new_tokens)
     for note in notes:
         say(f"warning: {note}")
     if measuring.max_new_tokens is not None:
         tokens, continued, reason = measuring.max_new_tokens, 0, "as asked"
-    elif known_room is not None:
-        (tokens, continued), reason = known_room, "as in the earlier comparison"
     else:
         seconds = math.inf if measuring.budget is None else FREE_ANSWERS_SHARE * measuring.budget.seconds / len(learners)
         room = find_room(learners, corpus, settings, say, seconds=min(MAX_SECONDS, seconds))
@@ -234,22 +229,16 @@ def with_greedy_answers(
     return answered
 
 
-def note_measured(
-    ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring, *, ask_other_form: bool = True
-) -> list[Observation]:
-    """What is to be noted of a measuring, and said a line each; beside it what was noted before, of graders.
+def note_measured(ready: PreparedModels, results: Mapping[str, MeasureResult], measuring: Measuring) -> list[Observation]:
+    """Return the notes on a measuring, and say them, a line each; also the earlier ones, on graders.
 
-    With `ask_other_form` a warning, too, where prompts in the other form get clearly more right, and nobody chose one.
+    One warns where prompts in the other form get clearly more right, and nobody chose a form.
     """
     if not ready.graded:
         return []
-    longest_completion, notes = ready.config.measure.longest_completion, list[Observation]()
-    if ask_other_form:
-        form_is_chosen = measuring.chat_template is not None
-        notes = other_form_notes(
-            ready.learners[0], ready.corpus, results["before"], longest_completion, chosen=form_is_chosen
-        )
-    notes = [*list_notes(results, ready.corpus, longest_completion), *notes]
+    length, is_chosen = ready.config.measure.longest_completion, measuring.chat_template is not None
+    notes = list_notes(results, ready.corpus, length)
+    notes += other_form_notes(ready.learners[0], ready.corpus, results["before"], length, chosen=is_chosen)
     for note in notes:
         say(f"{note.severity}: {note.message}. {note.remedy}".strip())
     return [*ready.notes, *notes]
@@ -260,10 +249,8 @@ def measure_checkpoint(
     measuring: Measuring,
     folder: Path | None,
     *,
-    evidence: Sequence[str] = (),
+    probes: Mapping[str, Mapping[str, Any]] | None = None,
     rows: Graded | None = None,
-    fresh: str | None = None,
-    start: str | None = None,
     with_notes: bool = True,
 ) -> tuple[PreparedModels, MeasureResult]:
     """Measure one checkpoint; with a folder, keep what a run keeps of it.
@@ -272,10 +259,8 @@ def measure_checkpoint(
         model: the checkpoint, or a loaded model.
         measuring: the options.
         folder: where it is kept; None keeps nothing.
-        evidence: probes that are wanted beside the default ones.
+        probes: those beside the default ones, with their arguments.
         rows: those to measure on, where they are read already.
-        fresh: rows that nobody trained on, for the probe familiarity.
-        start: the model that training began with, for the same probe.
         with_notes: whether tasks of which nothing was right, and other remarks, are told.
 
     Raises:
@@ -285,20 +270,16 @@ def measure_checkpoint(
     if run is not None and (run.notes.is_file() or not run.manifest.is_file()):
         check_own_folder(run.path)  # one in which a measuring was stopped is taken
     rows = read_rows(measuring) if rows is None else rows
-    settings = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
-    if fresh is not None:
-        from mixwright.measure.probes.familiarity import read_fresh
-
-        read_fresh(fresh, rows.corpus)  # refused before anything is written
-        settings, evidence = replace(settings, options={"familiarity": {"fresh": fresh}}), (*evidence, "familiarity")
+    probes = dict(probes or {})
     if rows.probe is None and (pc.max(pc.list_value_length(rows.corpus.table["skills"])).as_py() or 0) > 1:
-        evidence = (*evidence, "composition")
-    probes = (*settings.probes, *(name for name in evidence if name not in settings.probes))
-    start_learner = None if start is None else load_models((start,), replace(measuring, engine=None, adapter=None))[0]
-    settings = replace(settings, probes=probes, decoding=measuring.decoding)
+        probes["composition"] = {}
+    for name, arguments in probes.items():
+        catalog.create("probes", name, dict(arguments)).check_rows(rows.corpus)
+    settings = MeasureConfig(measuring.items or usual_items(rows.corpus), decoding=measuring.decoding, options=probes)
+    settings = replace(settings, probes=tuple(dict.fromkeys((*settings.probes, *probes))))
     ready = prepare((model,), measuring, rows, settings)
     ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget)
-    result = measure_with_progress("measure", ready.learners[0], ready, start=start_learner)
+    result = measure_with_progress("measure", ready.learners[0], ready)
     notes = note_measured(ready, {"before": result}, measuring) if with_notes else []
     if run is not None:
         tables = dict.fromkeys((base_name(ready.config.model.path), "before"), result)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mixwright.catalog import create, listing
@@ -17,9 +15,8 @@ from mixwright.corpus import Corpus
 from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.prompt_form import PromptForm, plain_marks
-from mixwright.mine.choosing import resample_by_weight
 from mixwright.plan.mix import Mix, MixPart, part_name
-from mixwright.records import Objective, Plan, Stage
+from mixwright.records import Plan, Stage
 from mixwright.run.folder import check_own_folder, write_json
 from mixwright.steer.engine import Engine
 from mixwright.steer.pool import Pool, corpus_pool
@@ -87,7 +84,7 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
     """Write a mix for a trainer and say what was written; the folder appears whole or not at all.
 
     Args:
-        mix: of a plan (`build_mix`) or of mined rows (`build_mined_mix`).
+        mix: of a plan (`build_mix`).
         name: of an export (`mixwright list exports`), `-` or `_` inside.
         folder: made anew; an earlier export there is replaced, anything else refused.
 
@@ -155,16 +152,11 @@ def build_mix(
         mix_parts.append(MixPart(name, cell.task, cell.level, share, rng.permutation(rows)))
     order = drawn_rows[: min(stage.steps * batch, SIMULATED_DRAWS)]
     notes = (*_describe_mix(plan, pool, shares, order, batch), *_describe_template(text_handling.form))
-    options = _mix_options(stage.objective, num_generations, text_handling)
-    return Mix(stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes, **options)
-
-
-def _mix_options(objective: str, num_generations: int | None, text_handling: TextHandling) -> dict[str, Any]:
-    """Return the fields of a mix that a trainer takes into its settings; those of rollouts for GRPO alone."""
-    found: dict[str, Any] = {"bos_eos_text": text_handling.bos_eos_text}
-    if objective == "grpo":
-        found |= {"num_generations": num_generations, "max_completion_tokens": text_handling.max_completion_tokens}
-    return found
+    mix = Mix(stage.objective, train, tuple(mix_parts), order, batch, stage.steps, notes)
+    mix = replace(mix, bos_eos_text=text_handling.bos_eos_text)
+    if stage.objective != "grpo":
+        return mix
+    return replace(mix, num_generations=num_generations, max_completion_tokens=text_handling.max_completion_tokens)
 
 
 def _describe_template(form: PromptForm) -> tuple[str, ...]:
@@ -221,60 +213,3 @@ def _describe_mix(
     if ordered_rows < stage.steps * batch:
         notes.append(f"The plan takes {stage.steps * batch:,} samples; an ordered file has the first {ordered_rows:,}.")
     return tuple(notes)
-
-
-def build_mined_mix(
-    table: Path,
-    corpus: Corpus,
-    *,
-    objective: Objective,
-    batch: int,
-    num_generations: int | None = None,
-    seed: int = 0,
-    text_handling: TextHandling | None = None,
-) -> Mix:
-    """The mined rows as exports take them: shares of tasks as they are among the rows.
-
-    Pairs are for DPO, whatever the objective. Each row stands there once, or as often as its weight says.
-
-    Args:
-        table: mine/<miner>.parquet.
-        corpus: of the run.
-        objective: of the run.
-        batch: rows, pairs or prompts per optimiser step.
-        num_generations: completions per prompt in GRPO.
-        seed: of the order of rows.
-        text_handling: as `build_mix` takes it.
-
-    Raises:
-        InputError: no rows.
-    """
-    text_handling = text_handling or TextHandling()
-    mined_table = pq.read_table(table)
-    rows_are_made = "prompt" in mined_table.column_names
-    rows = Corpus(mined_table) if rows_are_made else corpus.select(ids=mined_table["id"].to_pylist())
-    if not len(rows):
-        raise InputError("mined rows", "none", "Mine again.", file=table)
-    rows = apply_prompt_form(rows, text_handling.form)
-    weight_by_id = (
-        {} if rows_are_made else dict(zip(*mined_table.select(["id", "weight"]).to_pydict().values(), strict=True))
-    )
-    weights = np.array([weight_by_id.get(name, 1.0) for name in rows.table["id"].to_pylist()])
-    tasks = np.array(rows.table["task"].to_pylist(), dtype=object)
-    rng, mix_parts, rows_in_order = np.random.default_rng(seed), [], []
-    names, counts = np.unique(tasks.astype(str), return_counts=True)
-    for number, (task, share) in enumerate(
-        zip(names.tolist(), _round_shares(counts.astype(np.float64)).tolist(), strict=True), 1
-    ):
-        task_rows = rng.permutation(np.flatnonzero(tasks == task))
-        mix_parts.append(MixPart(part_name(number, task, None), task, None, share, task_rows))
-        rows_in_order.append(task_rows[resample_by_weight(weights[task_rows], rng)] if np.ptp(weights) > 0 else task_rows)
-    are_pairs = rows.table["chosen"].null_count + rows.table["rejected"].null_count == 0
-    row_order = rng.permutation(np.concatenate(rows_in_order))
-    notes = [f"{len(rows):,} rows of {table.name}, with the shares of tasks that the miner chose."]
-    if np.ptp(weights) > 0:
-        notes.append("Rows have unequal weights: ordered files repeat them by weight, files of one part per task do not.")
-    mix_objective: Objective = "dpo" if are_pairs and rows_are_made else objective
-    options = _mix_options(mix_objective, num_generations, text_handling)
-    steps = -(-len(row_order) // batch)
-    return Mix(mix_objective, rows, tuple(mix_parts), row_order, batch, steps, tuple(notes), **options)

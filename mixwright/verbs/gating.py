@@ -42,9 +42,6 @@ class Gating:
     """Ask 50 items or more at a time, and stop once they decide. General requests are always asked so."""
     max_items: Annotated[int | None, typer.Option(min=4)] = None
     """Most items over all tasks, with --until-decided; for general requests at least 400, default 1,600."""
-    beside: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None
-    """Earlier comparison of BEFORE on the same rows: its results for BEFORE are reused, and its AFTER is shown next to the
-    new one."""
     trained_on: Annotated[str | None, typer.Option(metavar="FILE")] = None
     """Training rows of AFTER. General requests that are among them are left out, and the report says how many."""
     suite_seed: options.SuiteSeed = 0

@@ -29,7 +29,7 @@ GROUPS = {
     " --same --repeat --baseline --bless",
     "Answers": "--samples --temperature --greedy --max-new-tokens --system --chat-template --template",
     "Machine": "--budget --batch-size --engine --adapter --served-model --parallel --cluster --gpus-per-worker",
-    "Output": "--folder --beside --full --why --json --markdown --junit --log-to --output --export --export-to --help",
+    "Output": "--folder --full --why --json --markdown --junit --log-to --output --export --export-to --help",
 }
 """Heading -> the options under it, in the help of every verb."""
 

@@ -24,7 +24,7 @@ from mixwright.logs.judged import (
     judge_logs,
     judge_one,
 )
-from mixwright.logs.metrics import add_thresholds
+from mixwright.logs.metrics import add_named, base_of
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.measure.notes import write_notes
@@ -77,7 +77,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     check_folder(folder)
     check_log_options(measuring, gating)
     read = (read_log(before), read_log(after))
-    earlier, later = add_thresholds(read, _metrics_of(measuring, read))
+    earlier, later = add_named(read, _metrics_of(measuring, read))
     logs = (earlier, later)
     margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
     found = judge_logs(*logs, _metrics_of(measuring, logs), margin)
@@ -112,7 +112,7 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
     """
     check_log_options(measuring, Gating())
     log = read_log(source)
-    (log,) = add_thresholds([log], _metrics_of(measuring, [log]))
+    (log,) = add_named([log], _metrics_of(measuring, [log]))
     metrics = _metrics_of(measuring, [log])
     answers_by_task = group_answers(log)
     tried = {name: judge_one(name, log.tasks[name], answers_by_task[name], metrics.get(name)) for name in sorted(log.tasks)}
@@ -155,7 +155,7 @@ def _tell_some(lines: Sequence[str]) -> None:
 def check_log_options(measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options that mean nothing where nothing is measured."""
     given = [name for name in measuring.given_options() if name not in ("--grader", "--greedy/--sampled")]
-    taken = {"--until-decided": gating.until_decided, "--beside": gating.beside, "--repeat": gating.repeat}
+    taken = {"--until-decided": gating.until_decided, "--repeat": gating.repeat}
     given += [name for name, value in taken.items() if value]
     if given:
         remedy = "A log was measured already: leave them out. --grader TASK=METRIC chooses among its metrics."
@@ -169,7 +169,7 @@ def _metrics_of(measuring: Measuring, logs: Sequence[EvaluationLog]) -> Mapping[
     for task, metric in metric_by_task.items():
         if task not in known:
             raise unknown_name("task of the logs (--grader)", task, known)
-        if not any(metric.partition(">=")[0] in log.tasks[task].metrics for log in logs if task in log.tasks):
+        if not any(base_of(metric) in log.tasks[task].metrics for log in logs if task in log.tasks):
             raise unknown_name(f"metric of task {task} (--grader)", metric, known[task])
     return (dict.fromkeys(known, metric_of_all) if metric_of_all is not None else {}) | metric_by_task
 

@@ -102,8 +102,9 @@ def measure(
         measuring.measures_checkpoint(checkpoint)
     if rows is not None:  # their graders stay, whatever the first answers look like
         measuring = replace(measuring, grader=[f"{task}={grader}" for task, grader in rows.config.graders.items()])
-    given = {"fresh": fresh, "start": start, "with_notes": kind != "suite"}
-    return list(measure_checkpoint(checkpoint, measuring, folder, rows=rows, **given)[1].measurements)
+    probes = {} if fresh is None else {"familiarity": {"fresh": fresh, "start": start or ""}}
+    given = {"rows": rows, "probes": probes, "with_notes": kind != "suite"}
+    return list(measure_checkpoint(checkpoint, measuring, folder, **given)[1].measurements)
 
 
 def show(

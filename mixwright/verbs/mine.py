@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
@@ -15,15 +15,14 @@ from mixwright.errors import InputError, one_line
 from mixwright.mine.exports import export_rows
 from mixwright.mine.job import mine_in_run, options_of
 from mixwright.mine.stage import make_miner
-from mixwright.records import MiningSummary, Objective, TrialResult, Verdict
+from mixwright.records import MiningSummary, TrialResult, Verdict
 from mixwright.run import pipeline
-from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder, check_own_folder, read_json, write_json
 from mixwright.run.opening import open_with_workers
 from mixwright.trial.selection import format_selection
 from mixwright.verbs import output
 from mixwright.verbs.budget import Budget, as_budget, start_budget
-from mixwright.verbs.export import build_mined_mix, read_text_handling, resolve_format, say_mix
+from mixwright.verbs.export import read_text_handling
 from mixwright.verbs.options import PLACING, Folder, Placing, open_settings, with_budget
 from mixwright.verbs.report import table, wrap
 
@@ -52,7 +51,6 @@ def mine(
     miner: Annotated[str, typer.Option(metavar="NAME")],
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0)] = None,
     export_to: Path | None = None,
-    export: Annotated[str | None, typer.Option(metavar="FORMAT")] = None,
     tried: Annotated[bool, typer.Option("--try")] = False,
     budget: Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")] = None,
     folder: Folder = None,
@@ -68,14 +66,13 @@ def mine(
         placing: Cluster and engine of the workers, over those of the settings.
         miner: Method to choose or create rows (mixwright list miners).
         keep: Share of the rows to keep, 0 to 1.
-        export_to: Folder for the rows: JSONL, datasets, or --export.
-        export: trl, axolotl, llama-factory or verl.
+        export_to: Folder for the rows: JSONL and datasets.
         tried: Also train on them and compare: measure, plan, trial, verdict.
         budget: With --try: time for the whole command, such as 90s, 20m or 1h30m; as many seeds are trained as fit.
         folder: Run folder; default: runs/<name of RUN.YAML>.
 
     Raises:
-        InputError: an unknown miner, option or format, or data that the miner refuses.
+        InputError: an unknown miner or option, or data that the miner refuses.
     """
     settings, run, relative_to = open_settings(source, folder, placing)
     budget = as_budget(budget)
@@ -83,9 +80,7 @@ def mine(
         raise InputError("--try with --budget", "no --try", "Add it, or leave --budget out.")
     settings, deadline = with_budget(settings, budget)
     make_miner(miner, options_of(settings.mine, miner, keep))
-    if export is not None:
-        resolve_format(export)
-    elif export_to is not None:
+    if export_to is not None:
         check_own_folder(export_to, MINED_FILE, option="--export-to")
     if tried:  # settings without a possible trial are refused before anything is scanned
         settings = replace(settings, trial=replace(settings.trial, data=miner))
@@ -102,9 +97,7 @@ def mine(
     lines = [*wrap(f"{summary.rows:,}{of_rows} {summary.kind}: {path} ({summary.price})."), ""]
     lines += table(("task", "training rows", "mined rows"), rows, more="in the table")
     output.say_notes(summary.notes, "mine")
-    if export is not None:
-        lines.append(_export_mix(checked_run, path, export, export_to))
-    elif export_to is not None:
+    if export_to is not None:
         if export_to.exists():
             shutil.rmtree(export_to)
         text_handling = read_text_handling(settings.model, settings.train.max_new_tokens)
@@ -125,13 +118,3 @@ def show(found: Mined) -> None:
     output.out("\n".join(found.lines))
     if found.verdict is not None:
         output.conclude(found.run, found.verdict)
-
-
-def _export_mix(run: CheckedRun, path: Path, export: str, export_to: Path | None) -> str:
-    """Write the mined rows in a trainer's format; returns a line on the folder."""
-    train, folder = run.config.train, run.folder
-    export_folder = export_to or folder.path / "export" / f"{path.stem}-{resolve_format(export)}"
-    mix_options = {"batch": train.prompts, "num_generations": train.generations, "seed": run.config.seed}
-    objective, text_handling = cast("Objective", train.objective), read_text_handling(run.config.model, train.max_new_tokens)
-    mix = build_mined_mix(path, Corpus.load(folder.corpus), objective=objective, **mix_options, text_handling=text_handling)
-    return say_mix(mix, export, export_folder)

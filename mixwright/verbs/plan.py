@@ -183,7 +183,7 @@ def _plan_checkpoint(
     if rows.probe is None:
         if measuring.samples is None and "competence" not in evidence:
             measuring = replace(measuring, samples=0)
-        ready, result = measure_checkpoint(model, measuring, None, evidence=evidence, rows=rows)
+        ready, result = measure_checkpoint(model, measuring, None, probes={name: {} for name in evidence}, rows=rows)
         learner = ready_learner = ready.learners[0]
         measurements, max_completion_tokens = result.measurements, ready.config.measure.longest_completion
     else:

@@ -69,15 +69,13 @@ class PreparedModels:
 
     def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
         """Passes of one of the models over the items that are measured, or over these."""
-        return Passes(self.learners[number], None, self.config.measure, self.corpus, chosen=chosen)
+        return Passes(self.learners[number], self.config.measure, self.corpus, chosen=chosen)
 
 
-def measure_with_progress(
-    title: str, learner: Learner, ready: PreparedModels, *, start: Learner | None = None
-) -> MeasureResult:
+def measure_with_progress(title: str, learner: Learner, ready: PreparedModels) -> MeasureResult:
     """Measure one model, with a progress line on stderr that says how much time is left."""
     config, start_time = ready.config.measure, monotonic()
-    passes = Passes(learner, start, config, ready.corpus)
+    passes = Passes(learner, config, ready.corpus)
     item_count = len(passes.items if ready.graded else passes.picked(lambda _: True))
     with progress_line(f"{title}, {item_count:,} items") as show:
 
@@ -88,8 +86,8 @@ def measure_with_progress(
             )  # no whole number, which would be a line of its own
 
         show(0, item_count, None)
-        measure_options = {"start": start, "seed": ready.config.seed, "nested": ready.nested}
-        result = measure_learner(learner, ready.corpus, config, **measure_options, report_done=show_progress)
+        options = {"seed": ready.config.seed, "nested": ready.nested, "report_done": show_progress}
+        result = measure_learner(learner, ready.corpus, config, **options)
         show(item_count, item_count, 0.0)
     return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))
 
@@ -111,8 +109,7 @@ def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
         start, measured = budget.seconds_spent, new_items
         new_items = count_items(counts, items)
         for number, learner in enumerate(ready.learners):
-            base = ready.learners[0] if number else None
-            measure_with_progress(f"first items, model {number + 1}", learner, ready.with_items(items), start=base)
+            measure_with_progress(f"first items, model {number + 1}", learner, ready.with_items(items))
         seconds_per_item = max(budget.seconds_spent - start, 1e-9) / (new_items - measured)
         seconds_left = budget.seconds_left - RESERVED_SHARE * budget.seconds
         fitting = most_items_within(counts, new_items + seconds_left / seconds_per_item)
@@ -137,7 +134,7 @@ def _refuse(counts: Sequence[int], budget: Budget, seconds_per_item: float) -> N
 def _count_items_by_cell(ready: PreparedModels) -> list[int]:
     """Items that can be graded, or read, of each cell."""
     rows = ready.corpus
-    all_passes = Passes(ready.learners[0], None, replace(ready.config.measure, items=len(rows)), rows)
+    all_passes = Passes(ready.learners[0], replace(ready.config.measure, items=len(rows)), rows)
     if not ready.graded:
         all_passes.chosen = all_passes.picked(lambda _: True)
     return [len(items) for items in all_passes.cells.values()]

@@ -111,45 +111,47 @@ def plan_training(
     from mixwright.measure.kept_answers import KeepingLearner
 
     (learner,) = map(KeepingLearner.in_store, load_models((model,), measuring))
-    limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
-    made = rehearsal_rows(corpus, lambda: learner, **limits)
-    made = replace(
-        made, rows=tuple(row for row in made.rows if not (row.tools and find_calls(plain(row.target), row.tools)))
-    )
-    output.say_notes(made.notes, "replay")
-    if not made.rows:
-        remedy = "Raise --max-new-tokens or --budget, or train without replay."
-        raise InputError("answers of the model that end within the token limit", f"none of {asked}", remedy)
-    steps = planning.steps or math.ceil(len(new) / (1 - share) / batch)
-    settings = TrainConfig(objective="sft", steps=steps, prompts=batch)
-    corpus = corpus.with_rehearsal(made.rows)
-    plan = make_plan(PlanConfig("rehearsal", {"share": share, "most": float(MAX_USES)}), settings, corpus, ())
-    replay = draw_replay(plan, made.rows, len(new))
-    mixed = [(write_row(row) if len(forms) > 1 else raw[row.source]) | {"task": row.task} for row in new]
-    with_ids = len(forms) == 1 and "id" in first  # a trainer under the plan takes an id for every row, or none
-    for number, row in enumerate(replay):
-        mixed.append(write_row(row) | {"task": row.task} | ({"id": f"{row.id}.{number}"} if with_ids else {}))
-    Random(0).shuffle(mixed)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, rows in (("mix", mixed), ("replay", [{"task": row.task} | write_row(row) for row in made.rows])):
-        text = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
-        write_text(folder / f"{name}.jsonl", text)
-    write_plan(folder / "plan.yaml", plan)
-    shares = loss_token_shares(plan, corpus, settings, learner)
-    lines = mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows))
-    if len(replay) < (share - 0.01) * len(mixed):
-        lines.append(f"Too few answers for {share:.0%}: each is in the file at most {MAX_USES} times.")
-    if export is not None:
-        mix = build_mix(plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer)))
-        lines.append(say_mix(mix, export, export_to or folder / export))
-    if planning.minutes is not None:
-        teaching = watch_teaching(model, learner, train, sorted({row.task for row in new}), measuring, planning.minutes)
-        write_json(folder / "teaching.json", teaching)
-        lines += teaching_lines(teaching)
-    mix_file, steps_note = folder / "mix.jsonl", f"{format_count(math.ceil(len(mixed) / batch), 'step')} of {batch} rows"
-    lines.append(f"Train:  one epoch of {mix_file} is one pass over your rows, {steps_note}; configs: --export trl")
-    lines.append(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {mix_file}")
-    return PlanReport(plan, lines, folder / "plan.yaml")
+    with RunFolder(folder).lock():  # two at once would leave the rows of one and the plan of the other
+        limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
+        made = rehearsal_rows(corpus, lambda: learner, **limits)
+        made = replace(
+            made, rows=tuple(row for row in made.rows if not (row.tools and find_calls(plain(row.target), row.tools)))
+        )
+        output.say_notes(made.notes, "replay")
+        if not made.rows:
+            remedy = "Raise --max-new-tokens or --budget, or train without replay."
+            raise InputError("answers of the model that end within the token limit", f"none of {asked}", remedy)
+        steps = planning.steps or math.ceil(len(new) / (1 - share) / batch)
+        settings = TrainConfig(objective="sft", steps=steps, prompts=batch)
+        corpus = corpus.with_rehearsal(made.rows)
+        plan = make_plan(PlanConfig("rehearsal", {"share": share, "most": float(MAX_USES)}), settings, corpus, ())
+        replay = draw_replay(plan, made.rows, len(new))
+        mixed = [(write_row(row) if len(forms) > 1 else raw[row.source]) | {"task": row.task} for row in new]
+        with_ids = len(forms) == 1 and "id" in first  # a trainer under the plan takes an id for every row, or none
+        for number, row in enumerate(replay):
+            mixed.append(write_row(row) | {"task": row.task} | ({"id": f"{row.id}.{number}"} if with_ids else {}))
+        Random(0).shuffle(mixed)
+        for name, rows in (("mix", mixed), ("replay", [{"task": row.task} | write_row(row) for row in made.rows])):
+            text = "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in rows)
+            write_text(folder / f"{name}.jsonl", text)
+        write_plan(folder / "plan.yaml", plan)
+        shares = loss_token_shares(plan, corpus, settings, learner)
+        lines = mixed_lines(corpus, replay, shares, folder, left_out=asked - len(made.rows))
+        if len(replay) < (share - 0.01) * len(mixed):
+            lines.append(f"Too few answers for {share:.0%}: each is in the file at most {MAX_USES} times.")
+        if export is not None:
+            mix = build_mix(
+                plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer))
+            )
+            lines.append(say_mix(mix, export, export_to or folder / export))
+        if planning.minutes is not None:
+            teaching = watch_teaching(model, learner, train, sorted({row.task for row in new}), measuring, planning.minutes)
+            write_json(folder / "teaching.json", teaching)
+            lines += teaching_lines(teaching)
+        mix_file, steps_note = folder / "mix.jsonl", f"{format_count(math.ceil(len(mixed) / batch), 'step')} of {batch} rows"
+        lines.append(f"Train:  one epoch of {mix_file} is one pass over your rows, {steps_note}; configs: --export trl")
+        lines.append(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {mix_file}")
+        return PlanReport(plan, lines, folder / "plan.yaml")
 
 
 def list_requests(per_kind: int, *, single: bool) -> Iterator[dict[str, Any]]:

@@ -146,7 +146,7 @@ def _read_rows(measuring: Measuring) -> Graded:
 def _pick_items(rows: Graded, measuring: Measuring) -> tuple[Example, ...]:
     """Those that a checkpoint would be measured on."""
     config = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
-    picked = Passes(None, None, config, rows.corpus).items  # type: ignore[arg-type] - no model is read
+    picked = Passes(None, config, rows.corpus).items  # type: ignore[arg-type] - no model is read
     if measuring.chat_template is False and any(not isinstance(item.prompt, str) for item in picked):
         raise InputError("prompts of plain text, for --no-chat-template", "chat messages", "Leave the option out.")
     return picked
@@ -205,7 +205,7 @@ def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded) -> Answered:
     graders = [f"{name}={task.grader}" for name, task in rows.corpus.tasks.items()]  # not chosen by another model's answers
     limit = measuring.max_new_tokens or MAX_TOKENS
     alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders, max_new_tokens=limit)
-    _, result = measure_checkpoint(path, alone, None, evidence=(), rows=rows)
+    _, result = measure_checkpoint(path, alone, None, rows=rows)
     replies = {
         (str(row["task"]), str(row["example"]), 0): Reply(row["completion"], cut=row["cut"], tokens=len(row["tokens"]))
         for row in result.completions

@@ -24,6 +24,8 @@ GENERAL, PER_FAMILY = "general requests", 2
 """Group of general requests that are read after each training, and how many of each family: its easiest."""
 MAX_PULLS = 3
 """Pairs that are named in the report."""
+MAX_MAPPED = 7
+"""Groups that the map has room for."""
 
 
 def watch_teaching(
@@ -46,7 +48,7 @@ def watch_teaching(
     requests = [row | {"level": None} for row in draw.draw_items(per_rung=PER_FAMILY, rungs=rungs)]
     rows = read_rows(with_suite(model, replace(measuring, train=None, held_out=train), requests))
     ungraded = None if rows.all_rows is None else rows.all_rows.select(tasks=set(rows.all_rows.tasks) - {*rows.corpus.tasks})
-    rows, config = settle_room([learner], rows, MeasureConfig(samples=0), measuring, None)
+    rows, config = settle_room([learner], rows, MeasureConfig(samples=0), measuring)
     general = [row for row in rows.corpus if row.task in rungs]
     return watch_bursts(
         learner,
@@ -67,6 +69,7 @@ def teaching_lines(found: Teaching) -> list[str]:
     heading = f"Short trainings on one task at a time: {found.steps} steps of {found.batch} rows, "
     heading += f"{format_count(trainings, 'time')}; and as many with answers dealt out among the rows."
     lines = ["", *wrap(heading), *table(header, rows, more="teaching.json")]
+    lines += _map_lines(found.pulls)
     named = [pull for pull in found.pulls if pull.shown]
     losses = [pull for pull in named if pull.change.value < 0][:MAX_PULLS]
     gains = [pull for pull in reversed(named) if pull.change.value > 0][:MAX_PULLS]
@@ -78,6 +81,18 @@ def teaching_lines(found: Teaching) -> list[str]:
     if found.left_out:
         lines += wrap(f"Not tried, for want of rows or time: {join_words(found.left_out)}.")
     return lines
+
+
+def _map_lines(pulls: Sequence[Pull]) -> list[str]:
+    """The map of competition: a row per group that was trained on, a column per group that was read."""
+    trained, read = (list(dict.fromkeys(getattr(pull, side) for pull in pulls)) for side in ("trained_on", "read_on"))
+    if not pulls or len(read) > MAX_MAPPED:
+        return []
+    read = sorted(read, key=lambda name: (name not in trained, trained.index(name) if name in trained else 0))
+    cells = {(one.trained_on, one.read_on): f"{100 * one.change.value:+.0f}{'*' * one.shown}" for one in pulls}
+    rows = [(group, *(cells.get((group, other), "") for other in read)) for group in trained]
+    heading = "What training on a row's task did to the others, in points (*: shown, after correction for all pairs):"
+    return ["", *wrap(heading), *table(("", *read), rows, more="teaching.json"), ""]
 
 
 def describe_pull(pull: Pull, steps: int) -> str:

@@ -19,7 +19,6 @@ from mixwright.records import Verdict
 from mixwright.run.folder import RunFolder, write_text
 from mixwright.run.trackers import check_tracker, log_report
 from mixwright.verbs import baseline, output
-from mixwright.verbs.beside import read_earlier
 from mixwright.verbs.compare import compare
 from mixwright.verbs.comparison_folder import check_folder
 from mixwright.verbs.gating import GATING, Gating
@@ -146,7 +145,6 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
     if measuring.held_out is not None:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--eval without it", "Name both checkpoints.")
     for name, value in {
-        "--beside": gating.beside,
         "--until-decided": gating.until_decided,
         "--max-items": gating.max_items,
         "--repeat": gating.repeat,
@@ -179,8 +177,6 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
             gating = compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
     if gating.asks_general:
-        if gating.beside is not None:
-            read_earlier(gating.beside, before, run)
         check_before_measuring((before, after), measuring, gating)
         measuring, gating = compare_on_suite(before, measuring, gating)
     return _conclude(run, compare(before, after, measuring, run, gating), gating)

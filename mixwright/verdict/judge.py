@@ -45,7 +45,6 @@ from mixwright.verdict.read_parts import (
     read_pairs,
     read_parts,
     read_stages,
-    read_third,
 )
 from mixwright.verdict.rules.answer_forms import group_takeovers
 from mixwright.verdict.rules.answers_kept import compare_answers
@@ -116,9 +115,9 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
     not_judged |= dict.fromkeys(never_right, NEVER_RIGHT)
     not_judged = {task: why for task, why in not_judged.items() if task not in lost_answers}
     pairs = read_pairs(evidence)
-    before, third, after = read_names(evidence)
+    before, after = read_names(evidence)
     cells = _find_cells(evidence, lost_answers)
-    tasks = _list_tasks(evidence, cells, gate, never_right, read_third(evidence) if third else {})
+    tasks = _list_tasks(evidence, cells, gate, never_right)
     ungraded = {change.task for change in tasks if change.before is None or not graded}
     protected = {cell.task for cell in gate.cells} if gate is not None else set[str]()
     verdict = Verdict(
@@ -126,7 +125,6 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
         about=describe_run(run.path.resolve().name, evidence.trial),
         before=before,
         after=after,
-        third=third,
         outcome="inconclusive" if gate is None else gate.outcome,
         reason="nothing compared",
         exit_code=0,
@@ -331,7 +329,6 @@ def _list_tasks(
     cells: Sequence[CellChange],
     gate: GateResult | None,
     never_right: Sequence[str],
-    third: Mapping[tuple[str, float | None, bool], float],
 ) -> tuple[TaskChange, ...]:
     """Every task and level, the worst first."""
     sides, outcome = evidence.sides or ((), ()), evidence.outcome
@@ -369,7 +366,6 @@ def _list_tasks(
             shuffled=_known(to_interval(cell.change.swapped)),
             dependence=_known(to_interval(cell.change.dependence)),
             sampled=(sampled[0], sampled[1]) if sampled and np.isfinite(sampled).all() else None,
-            third=third.get(cell.key),
             detectable=cell.change.estimate.detectable(cell.family_size),
             adjusted_p=cell.adjusted_p,
         )

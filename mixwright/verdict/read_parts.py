@@ -6,11 +6,11 @@ Left out on purpose: words and formats; a record only holds what was read.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from statistics import fmean
 from typing import Any
 
-from mixwright.errors import InputError
 from mixwright.estimates.outcome import (
     CHANCE_MEASUREMENT,
     PART_PREFIX,
@@ -18,10 +18,9 @@ from mixwright.estimates.outcome import (
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, Interval, PartChange
-from mixwright.run.folder import read_json, read_json_lines, read_measurements
-from mixwright.verdict.page.answers import BESIDE_NAME, pair_answers
-from mixwright.verdict.page.beside import OtherCheckpoint, beside_file, shorten_paths
-from mixwright.verdict.rules.cells import CellKey, compare_cells, mean_outcome
+from mixwright.run.folder import read_json_lines, read_measurements
+from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.rules.cells import CellKey
 from mixwright.verdict.rules.evidence import Evidence
 
 ALARM_PREFIX = "alarm."
@@ -29,14 +28,14 @@ ALARM_PREFIX = "alarm."
 
 
 def read_pairs(evidence: Evidence) -> list[AnswerPair]:
-    """Return the answers before and after of the first seed, with those of a third model; empty where none were kept."""
+    """Return the answers before and after of the first seed; empty where none were kept."""
     folder = next(iter(evidence.leading_folders), None)
     rows = evidence.first_answers if folder is None else evidence.read_first_answers(folder)
     return [_pair(item) for item in pair_answers(rows).values()]
 
 
 def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
-    before, after, third = item["before"], item["after"], item.get(BESIDE_NAME)
+    before, after = item["before"], item["after"]
     return AnswerPair(
         task=str(before["task"] or ""),
         level=before["level"],
@@ -48,41 +47,25 @@ def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
         score_before=float(before["score"] or 0.0),
         score_after=float(after["score"] or 0.0),
         cut=(bool(before.get("cut")), bool(after.get("cut"))),
-        third=None if third is None else str(third["completion"] or ""),
-        score_third=0.0 if third is None else float(third["score"] or 0.0),
     )
 
 
-def read_names(evidence: Evidence) -> tuple[str, str, str]:
-    """Return short names of the earlier model, of a third one if there is one, and of the later one; of a trial its arm.
-
-    Raises:
-        InputError: the third model was not measured, or its file is broken.
-    """
-    run, manifest = evidence.run, evidence.manifest
+def read_names(evidence: Evidence) -> tuple[str, str]:
+    """Return short names of the earlier model, and of the later one; of a trial its arm."""
+    manifest = evidence.manifest
     after = evidence.arm or str(evidence.settings.get("checkpoint after", "after"))
-    paths = [manifest.parent if manifest and manifest.parent else "before", after]
-    if evidence.sides is None or not beside_file(run).is_file():
-        before, after = shorten_paths(paths)
-        return before, "", after
-    if not run.measurements(BESIDE_NAME).is_file():
-        remedy = "Compare again."
-        raise InputError("the measurements of beside.json", "none", remedy, file=run.measurements(BESIDE_NAME))
-    paths.insert(1, read_json(beside_file(run), OtherCheckpoint).name)
-    before, third, after = shorten_paths(paths)
-    return before, third, after
+    before, after = shorten_paths([manifest.parent if manifest and manifest.parent else "before", after])
+    return before, after
 
 
-def read_third(evidence: Evidence) -> dict[CellKey, float]:
-    """Return the success of the third model per cell and task, on the items that all models answered."""
-    if evidence.sides is None:
-        return {}
-    sides = (evidence.sides[0], [evidence.read_scores(evidence.run.measurements(BESIDE_NAME))])
-    return {
-        cell.key: mean_outcome(sides[1], cell.change.items, evidence.outcome)
-        for cell in compare_cells(sides, evidence.outcome)
-        if cell.change is not None
-    }
+def shorten_paths(paths: Sequence[str]) -> list[str]:
+    """Return the last parts of paths, more of them where two end alike."""
+    longest = max(len(PurePath(path).parts) for path in paths)
+    for part_count in range(1, longest + 1):
+        names = [str(PurePath(*PurePath(path).parts[-part_count:])) for path in paths]
+        if len(set(names)) == len(set(paths)):
+            return names
+    return list(paths)
 
 
 def read_chances(evidence: Evidence) -> dict[CellKey, Interval]:

@@ -74,12 +74,11 @@ def _list_tasks(verdict: Verdict, *, full: bool) -> list[Text]:
         return []
     names = [_name_row(change, full=full) for change in shown]
     after = to_line(verdict.after, limit=MAX_NAME)
-    third = to_line(verdict.third, limit=MAX_NAME)
     cells = [
         (name, *_format_values(change, verdict), _format_change(change, verdict))
         for name, change in zip(names, shown, strict=True)
     ]
-    header = ("", "before", *([third] if third else []), after, "change")
+    header = ("", "before", after, "change")
     widths = [max(len(row[column]) for row in (header, *cells)) for column in range(len(header) - 1)]
     lines = [Text(_align(header, widths), style="dim")]
     lines += [
@@ -105,7 +104,7 @@ def _name_row(change: TaskChange, *, full: bool) -> str:
 
 
 def _format_values(change: TaskChange, verdict: Verdict) -> list[str]:
-    values = [change.before, *([change.third] if verdict.third else []), change.after]
+    values = [change.before, change.after]
     return ["-" if value is None else format_value(value, verdict.unit) for value in values]
 
 

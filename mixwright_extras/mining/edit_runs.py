@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.extend import RowLosses, copy_with_adapter, read_losses, train_on, warmup_tokens
+from mixwright.extend import RowLosses, copy_with_adapter, read_losses, row_tokens, train_on
 from mixwright_extras.mining.halving import Halved, rank_candidates
 from mixwright_extras.mining.replicates import format_ranking
 
@@ -64,7 +64,7 @@ class RewriteTrials:
         row_ranges = [np.arange(begin, end) for begin, end in itertools.pairwise(ends.tolist())]
         self.questions, self.protected, self.candidates = row_ranges[-2], row_ranges[-1], row_ranges[:-2]
         rows = [row for group in groups for row in group]
-        self.lengths = np.array([len(warmup_tokens(learner, row)[1]) for row in rows])
+        self.lengths = np.array([len(row_tokens(learner, row)[1]) for row in rows])
         # new ids, one split and no levels, so that all can stand in one corpus
         numbered = [replace(row, id=str(number), split="train", level=None) for number, row in enumerate(rows)]
         self.losses = RowLosses(learner, Corpus.from_examples(numbered))

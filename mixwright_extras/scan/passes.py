@@ -145,7 +145,7 @@ class ScanPasses:
         chosen = tuple(row.example for row in self.rows if fits(row.example))
         rollouts_by_id: Mapping[str, ExampleRollouts] = {}
         if chosen:
-            rollouts_by_id = Passes(self.learner, None, self.config, corpus, self.seed, chosen=chosen).rollouts
+            rollouts_by_id = Passes(self.learner, self.config, corpus, self.seed, chosen=chosen).rollouts
         return [rollouts_by_id.get(row.example.id) for row in self.rows]
 
     def _check(self, name: Pass) -> None:

@@ -33,10 +33,10 @@ from mixwright.learner.adapters.lora import LoRA
 from mixwright.learner.learner import Learner
 from mixwright.learner.load import load_learner
 from mixwright.learner.settings import float32_settings
-from mixwright.learner.tiny import build_tiny
 from mixwright.learner.training_rows import read_training_rows
 from mixwright.measure.stage import measure_learner
 from mixwright.records import CellAssessment, Plan, Stage
+from mixwright_extras.tiny.model import build_tiny
 from mixwright_lab.studies.questions import OLD_TASKS, questions
 from mixwright_lab.studies.scan_costs import scanned
 from mixwright_lab.studies.trainer_runs import (

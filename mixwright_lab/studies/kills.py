@@ -48,12 +48,12 @@ from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import share_interval
 from mixwright.learner import learner as learners
 from mixwright.learner import shared_generation
-from mixwright.learner.tiny import build_tiny
-from mixwright.learner.warmup import warm_up
 from mixwright.records import Example
 from mixwright.run import workers
 from mixwright.run.folder import yaml_text
 from mixwright.verbs import ready
+from mixwright_extras.tiny.model import build_tiny
+from mixwright_extras.tiny.warmup import warm_up
 from mixwright_lab.studies import report
 from mixwright_lab.studies.jobs import rows_by_job, rows_path, work_and_append
 from tests.recorded_runs import TIMES, differences, values

@@ -36,8 +36,8 @@ from mixwright import SteeringConfig, read_state
 from mixwright.config import ModelConfig
 from mixwright.estimates.intervals import share_interval
 from mixwright.learner.settings import cheap_settings
-from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellAssessment, Plan, Stage
+from mixwright_extras.tiny.model import build_tiny
 from mixwright_lab.studies import report
 from mixwright_lab.studies.trainer_runs import checksum, rows
 

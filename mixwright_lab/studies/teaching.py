@@ -30,11 +30,11 @@ from typing import Any
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import share_interval
-from mixwright.learner.tiny import build_tiny
-from mixwright.learner.warmup import warm_up
 from mixwright.plan.bursts import BurstSizes, watch_bursts
 from mixwright.plan.teaching import GAIN, KNOWN_SHARE
 from mixwright.records import Example, Taught, to_data
+from mixwright_extras.tiny.model import build_tiny
+from mixwright_extras.tiny.warmup import warm_up
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
 

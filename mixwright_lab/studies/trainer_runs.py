@@ -29,8 +29,8 @@ import mixwright
 from mixwright import SteeredDPOTrainer, SteeredGRPOTrainer, SteeredSFTTrainer, SteeringConfig
 from mixwright.config import ModelConfig
 from mixwright.learner.settings import cheap_settings
-from mixwright.learner.tiny import build_tiny
 from mixwright.records import CellAssessment, Plan, Stage
+from mixwright_extras.tiny.model import build_tiny
 from mixwright_lab.studies.turns import Meter
 
 TASKS = ("add", "copy", "count", "gcd", "lcm", "reverse", "sort", "spell")

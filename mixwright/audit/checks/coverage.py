@@ -20,7 +20,7 @@ from mixwright.records import Observation
 
 IDS_SHOWN = 20
 """Held-out rows named as evidence of one hole."""
-REMEDY = "Add about 100 rows of each to train (--top-up FILE lists them), or document why they are missing."
+REMEDY = "Add about 100 rows of each to train, or document why they are missing."
 LACKS: dict[Kind, str] = {
     "level": "are at levels that train lacks",
     "skill": "need a skill that no training row has",

@@ -21,7 +21,7 @@ from mixwright.records import Observation, plain
 MOST_TOLD = 3
 """Cues of one task that are told."""
 REMEDY = (
-    "If this is not the reason for the answer, add rows that have it but another answer (--top-up FILE says how many), each "
+    "If this is not the reason for the answer, add rows that have it but another answer, each "
     "next to a row that differs only in the real reason."
 )
 OPTION_REMEDY = "Shuffle the options, or write wrong options that also have it."
@@ -43,7 +43,7 @@ class Cues(Check):
         observations = [_observe(cue, one) for one in found for cue in one.cues[:MOST_TOLD]]
         for one in found:
             if more := one.cues[MOST_TOLD:]:
-                text = f"{len(more)} more features predict the answer in this task; --top-up FILE lists those of prompts."
+                text = f"{len(more)} more features predict the answer in this task."
                 observations.append(Observation("cues", one.task, "info", len(more), len(one.cues), text, ""))
         clean = [one for one in found if not one.cues]
         if clean:

@@ -9,7 +9,6 @@ Blind spot: English words; whether a question or a refusal was called for; behav
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mixwright.audit.pairs import Pair, read_pairs
@@ -33,7 +32,7 @@ TRIVIAL_SHARE = 0.03
 """Share of rejected answers that are none, from which on it is a warning."""
 WORSE_SHARE = 0.03
 """Share of pairs whose preferred answer has the lower score, from which on it is a warning."""
-REMEDY = "Add pairs of the rarer kind, or remove some of the others (`audit --balance FILE`)."
+REMEDY = "Add pairs of the rarer kind, or remove some of the others."
 LENGTH = "length"
 """Name of the longer side beside those of behaviours."""
 
@@ -126,14 +125,6 @@ class Preferences(Check):
         return sample.describe(observations)
 
 
-def find_one_sided(pairs: Iterable[Pair]) -> list[str]:
-    """Return the behaviours, and `LENGTH`, that the check would warn of if these were all pairs of a task."""
-    sides = Sides()
-    for pair in pairs:
-        sides.add(pair)
-    return [*filter(sides.is_one_sided, BEHAVIOURS), *([LENGTH] if sides.is_longer_on_one_side else [])]
-
-
 def _observe_task(task: str, sides: Sides) -> list[Observation]:
     observations = _observe_contradictions(task, sides)
     observations += [one for name in BEHAVIOURS if (one := _observe_behaviour(task, name, sides)) is not None]
@@ -146,7 +137,7 @@ def _observe_task(task: str, sides: Sides) -> list[Observation]:
         )
         text += "what they teach first."
         null = "sides exchanged at random: 50 %"
-        remedy = "Match lengths (`audit --balance FILE`), or use a loss that is normalized by length."
+        remedy = "Match lengths, or use a loss that is normalized by length."
         observations.append(Observation("preferences", task, "warning", count, total, text, remedy, null))
     if sides.trivial.count >= max(TRIVIAL_SHARE * sides.pairs, 3):
         count = sides.trivial.count

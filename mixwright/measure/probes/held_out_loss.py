@@ -15,7 +15,7 @@ from mixwright.answers.score import cell_measurements
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.warmup import warmup_tokens
+from mixwright.learner.training_rows import row_tokens
 from mixwright.measure.passes import Passes
 from mixwright.measure.targets import count_too_long, read_targets
 from mixwright.records import Measurement
@@ -30,7 +30,7 @@ class HeldOutLoss(Probe):
         """See the class. Raises InputError when no held-out row with a target fits into the model's context."""
         learner = passes.learner
         items = passes.picked(lambda example: example.target is not None)
-        tokens = {item.id: warmup_tokens(learner, item)[1] for item in items}
+        tokens = {item.id: row_tokens(learner, item)[1] for item in items}
         fitting, (logprobs,) = read_targets(learner, items, tokens)
         if not fitting:
             remedy = "Hold out rows with a target (corpus.eval), or use a model with a longer context."

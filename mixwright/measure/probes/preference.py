@@ -18,7 +18,7 @@ from mixwright.answers.score import cell_measurements
 from mixwright.contracts import Probe
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.learner.warmup import completion_tokens
+from mixwright.learner.training_rows import completion_tokens
 from mixwright.measure.passes import Passes
 from mixwright.measure.targets import count_too_long, read_targets
 from mixwright.records import Measurement

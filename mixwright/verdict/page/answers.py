@@ -13,11 +13,9 @@ from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import AnswerPair
 
 T = TypeVar("T")
-BESIDE_NAME = "beside"
-"""Name of a third checkpoint's measurements, and of its side among answers."""
 ItemAnswers = dict[str, Mapping[str, Any]]
-"""What the checkpoints wrote for one item: before, after (or the name of a third one) -> row of `Answers.first_rows`."""
-SIDES = ("before", "after", BESIDE_NAME)
+"""What the checkpoints wrote for one item: before, after -> row of `Answers.first_rows`."""
+SIDES = ("before", "after")
 
 
 def find_answers(folder: Path) -> dict[str, Path]:

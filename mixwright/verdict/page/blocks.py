@@ -150,7 +150,7 @@ class Answers:
     """Browser of answers, with filters and search."""
 
     names: tuple[str, ...]
-    """Names of the two or three models."""
+    """Names of both models."""
     pairs: Sequence[AnswerPair]
     """In the order shown."""
     graded: bool = True

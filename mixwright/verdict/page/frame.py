@@ -158,7 +158,7 @@ def kind_of_change(pair: AnswerPair, *, graded: bool) -> int:
 
 def answers_json(block: Answers) -> Markup:
     """Return the data of the browser of answers, to put into a script element."""
-    texts = (shown for pair in block.pairs for shown in (pair.prompt, pair.gold, pair.before, pair.after, pair.third or ""))
+    texts = (shown for pair in block.pairs for shown in (pair.prompt, pair.gold, pair.before, pair.after))
     lengths = [len(shown) for shown in texts]
     limit = next(
         (limit for limit in TEXT_LIMITS if sum(min(length, limit) for length in lengths) <= MAX_CHARACTERS), TEXT_LIMITS[-1]
@@ -189,10 +189,8 @@ def answers_json(block: Answers) -> Markup:
 
 
 def list_sides(pair: AnswerPair, *, graded: bool) -> list[tuple[str, str, Tone]]:
-    """Return the answers of the two or three models, each with the sign and the colour of its score."""
+    """Return the answers of both models, each with the sign and the colour of its score."""
     sides = [(pair.before, pair.score_before, pair.cut[0]), (pair.after, pair.score_after, pair.cut[1])]
-    if pair.third is not None:
-        sides.insert(1, (pair.third, pair.score_third, False))
     shown: list[tuple[str, str, Tone]] = []
     for answer, score, was_cut in sides:
         is_right = score >= RIGHT_FROM_SCORE

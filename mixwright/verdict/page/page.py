@@ -140,8 +140,8 @@ def render_page(verdict: Verdict, answers: Sequence[AnswerPair]) -> str:
     return render_frame(f"{verdict.after or verdict.name}: {verdict.outcome}", about, _headline(verdict), shown, filled)
 
 
-def _names(verdict: Verdict) -> tuple[str, ...]:
-    return (verdict.before or "before", *filter(None, (verdict.third,)), verdict.after or "after")
+def _names(verdict: Verdict) -> tuple[str, str]:
+    return verdict.before or "before", verdict.after or "after"
 
 
 def _headline(verdict: Verdict) -> Headline:
@@ -209,7 +209,6 @@ def _task_table(verdict: Verdict) -> Table:
             "task": cell_name(change.task, change.level, whole_task=change.whole) + ", protected" * change.protected,
             "result": _word(change, verdict),
             "before": NO_VALUE_SIGN if change.before is None else format_value(change.before, unit),
-            f"third ({verdict.third})": NO_VALUE_SIGN if change.third is None else format_value(change.third, unit),
             "after": NO_VALUE_SIGN if change.after is None else format_value(change.after, unit),
             "change, 95 % CI": format_change(change.change, unit) if has_interval(change) else NO_VALUE_SIGN,
             "items": f"{change.items:,}",

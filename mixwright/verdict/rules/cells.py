@@ -120,7 +120,8 @@ def _test_falls(sides: Sides, changes: Mapping[int, Change], outcome: Outcome) -
     """
     p_by_index, far_fallen = dict[int, float](), set[int]()
     for index, change in changes.items() if outcome == "greedy" and len(sides[0]) == 1 else ():
-        before, after = (side[0].column(READINGS[outcome].column, change.items) for side in sides)
+        column = sides[0][0].true_column(READINGS[outcome].column)
+        before, after = (side[0].column(column, change.items) for side in sides)
         gained, changed = int(np.sum(after > before)), int(np.sum(after != before))
         is_testable = changed <= MAX_SIGNS and 0.5 ** (changed - 1) <= SIGN_ALPHA
         if is_testable and np.isin([before, after], (0, 1)).all():

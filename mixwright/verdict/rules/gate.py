@@ -300,7 +300,8 @@ def _find_below_margin(before: SideScores, cells: Sequence[CellChange], decoding
     column, values_by_task = READINGS[decoding].column, defaultdict[str, list[float]](list)
     for scores in before:
         for task, own in scores.select({task for task, _ in compared_cells} - gained).by_task().items():
-            values_by_task[task] += own.column(column, own.having(column).of_cells(compared_cells)).tolist()
+            true = own.true_column(column)
+            values_by_task[task] += own.column(true, own.having(true).of_cells(compared_cells)).tolist()
     success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items() if values}
     return [
         f"only {100 * success:.2g} % of {task} was right before, too little to see a loss"

@@ -155,19 +155,6 @@ def _for_later_model(command: str) -> str:
     return shlex.join(words)
 
 
-def _measuring_anew(command: str, settings: Mapping[str, Any]) -> str:
-    """The command without what it takes over, and with the options that BEFORE was measured with there."""
-    takes_over, command = "--beside" in shlex.split(command), without_option(command, "--beside")
-    options = {name: f"--{name.replace('_', '-')}" for name in ("items", "samples", "max_new_tokens")}
-    for name, option in options.items() if takes_over else ():
-        if settings.get(name) is not None and option not in shlex.split(command):
-            command = with_option(command, option, str(settings[name]))
-    grader = str(settings.get("grader", ""))
-    if takes_over and grader.isidentifier() and "--grader" not in shlex.split(command):  # one for all tasks
-        command = with_option(command, "--grader", grader)
-    return command
-
-
 def _count_items_needed(verdict: Verdict) -> int | None:
     """Items per task and level that would tell; None where no number of them is known to."""
     total, cells = verdict.total, _items_of_cells(verdict)
@@ -195,7 +182,7 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
 
     Other items and longer answers need BEFORE to be measured again, with the options that it was measured with.
     """
-    same_command, command = command, _measuring_anew(command, settings)
+    same_command = command
     lengths = [settings.get(name) for name in ("max_new_tokens", "continued_tokens")]
     steps, token_limit = [], max((length for length in lengths if isinstance(length, int)), default=None)
     cut = max((note.count / note.total for note in verdict.notes if note.check == CUT_NOTE and note.total), default=0.0)

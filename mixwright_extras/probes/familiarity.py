@@ -23,15 +23,24 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.contracts import Probe
-from mixwright.corpus import Corpus, read_corpus
-from mixwright.errors import InputError
-from mixwright.estimates.intervals import Z, mean_interval
-from mixwright.measure.passes import Passes
-from mixwright.records import Example, Interval, Measurement, plain
+from mixwright.extend import (
+    Corpus,
+    Example,
+    InputError,
+    Interval,
+    Measurement,
+    Observation,
+    Passes,
+    Probe,
+    Z,
+    load_learner,
+    mean_interval,
+    plain,
+    read_corpus,
+)
 
 if TYPE_CHECKING:
-    from mixwright.learner.learner import Learner
+    from mixwright.extend import Learner
 
 NEEDS = ("torch", "transformers")
 LEAST_ITEMS = 10
@@ -57,9 +66,19 @@ class Familiarity(Probe):
 
     ONCE = True
 
-    def __init__(self, *, fresh: str = "") -> None:
-        """`fresh`: file of rows of the same tasks, or `reasoning-gym:...`, that nobody has trained on; empty: none."""
-        self.fresh = fresh
+    def __init__(self, *, fresh: str = "", start: str = "") -> None:
+        """Set options.
+
+        Args:
+            fresh: file of rows of the same tasks, or `reasoning-gym:...`, that nobody has trained on; empty: none.
+            start: checkpoint that the training began with; empty: none.
+        """
+        self.fresh, self.start = fresh, start
+
+    def check_rows(self, corpus: Corpus) -> None:
+        """Raise InputError when no task has ten items and ten fresh ones."""
+        if self.fresh:
+            read_fresh(self.fresh, corpus)
 
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class. Raises InputError when no task has ten items and ten fresh ones that the corpus lacks."""
@@ -72,9 +91,15 @@ class Familiarity(Probe):
                 if of is not None
             ]
         measurements = []
+        start = load_learner(self.start, batch_size=passes.learner.batch_size) if self.start else None
         for task, fresh in read_fresh(self.fresh, corpus, held_out).items():
-            measurements += _beside_fresh(passes, task, held_out[task], fresh[: max(len(held_out[task]), LEAST_ITEMS)])
+            chosen = fresh[: max(len(held_out[task]), LEAST_ITEMS)]
+            measurements += _beside_fresh(passes.learner, start, task, held_out[task], chosen)
         return measurements
+
+    def remark(self, measurements: Sequence[Measurement]) -> list[Observation]:
+        """Say of each task whether the model has been trained on its held-out items."""
+        return note_familiarity(measurements)
 
 
 def read_fresh(file: str, corpus: Corpus, held_out: Mapping[str, Sequence[str]] | None = None) -> dict[str, list[str]]:
@@ -110,11 +135,12 @@ def _texts_by_task(rows: Iterable[Example]) -> dict[str, list[str]]:
     return {task: list(texts) for task, texts in found.items()}
 
 
-def _beside_fresh(passes: Passes, task: str, items: Sequence[str], fresh: Sequence[str]) -> list[Measurement]:
-    """The rows of one task."""
-    start = passes.start if passes.start is not passes.learner else None
+def _beside_fresh(
+    learner: Learner, start: Learner | None, task: str, items: Sequence[str], fresh: Sequence[str]
+) -> list[Measurement]:
+    """Return the measurements of one task."""
     texts, cut = [*items, *fresh], len(items)
-    now = np.array(read_texts(passes.learner, texts))
+    now = np.array(read_texts(learner, texts))
     then = None if start is None else np.array(read_texts(start, texts))
     found = compare(now[:cut], now[cut:], None if then is None else (then[:cut], then[cut:]))
     values = [
@@ -205,3 +231,26 @@ def word_of(p: float, auroc_high: float, gain_low: float | None) -> Word:
     if auroc_high > CLEAN_AUROC:
         return "cannot tell"
     return "task seen" if gain_low is not None and gain_low > 0 else "clean"
+
+
+def note_familiarity(measurements: Sequence[Measurement]) -> list[Observation]:
+    """For each task that the probe familiarity read: whether the model has been trained on the held-out items."""
+    rows_by_task: dict[str, dict[str, Measurement]] = {}
+    for row in measurements:
+        if row.probe == "familiarity":
+            rows_by_task.setdefault(row.task, {})[row.name] = row
+    notes = []
+    for task, rows in rows_by_task.items():
+        if (row := rows.get("auroc")) is None:
+            continue
+        gain = rows.get("fresh_gain")
+        word = word_of(rows["p"].value, row.high, None if gain is None else gain.low)
+        message = (
+            f"{task}: {word}; the model finds the held-out item likelier than the fresh one in {100 * row.value:.0f} % of "
+            f"the pairs [{100 * row.low:.0f}, {100 * row.high:.0f}], against 50 % if it was not trained on them"
+        )
+        is_seen = word == "item seen"
+        remedy = "Evaluate on fresh items, unless the fresh items are more unusual anyway." if is_seen else ""
+        severity = "warning" if is_seen else "info"
+        notes.append(Observation("familiarity", task, severity, row.n, row.n, message, remedy, row.null_of))
+    return notes

@@ -20,12 +20,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.audit.steps.equations import Equation, read_equations
-from mixwright.audit.steps.worked import is_masked
-from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
-from mixwright.estimates.intervals import jackknife
-from mixwright.records import Example, Interval
-from mixwright.records.corpus import Message
+from mixwright.extend import (
+    UNTRAINED_TURNS,
+    Equation,
+    Example,
+    Interval,
+    Message,
+    is_masked,
+    is_trained,
+    jackknife,
+    mask_of,
+    read_equations,
+)
 
 MAX_ANSWER_WORDS = 4
 """Words beside the number of a turn that answers an expression."""

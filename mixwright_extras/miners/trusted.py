@@ -20,16 +20,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.contracts import Miner
-from mixwright.errors import InputError, check_range, join_some
-from mixwright.mine.short_trainings import SHORT_TRAINING_LIMITS, copy_with_adapter
-from mixwright.records import MinedRow, MiningResult
-from mixwright.run.progress import report_share
+from mixwright.extend import (
+    SHORT_TRAINING_LIMITS,
+    InputError,
+    MinedRow,
+    Miner,
+    MiningResult,
+    check_range,
+    copy_with_adapter,
+    join_some,
+    report_share,
+)
 
 if TYPE_CHECKING:
-    from mixwright.corpus import Corpus
-    from mixwright.learner.learner import Learner
-    from mixwright.mine.choosing import TrainRows
+    from mixwright.extend import Corpus, Learner, TrainRows
 
 MIN_TRUSTED_ROWS = 8
 """Below which half of them teach nothing."""
@@ -121,8 +125,7 @@ class Trusted(Miner):
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
         """Of the other rows, shape (others,); rows are places in the corpus."""
-        from mixwright.measure.row_losses import RowLosses
-        from mixwright.mine.short_trainings import draw_batches, read_losses, train_on
+        from mixwright.extend import RowLosses, draw_batches, read_losses, train_on
 
         losses, order = RowLosses(learner, corpus), rng.permutation(trusted)
         halves = (order[::2], order[1::2])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mixwright.audit.likeness import Features, Texts
+from mixwright_extras.likeness.features import Features, Texts
 
 MAX_POSTINGS = 128
 """Held-out texts that have a feature, above which it leads to none of them."""

@@ -4,7 +4,7 @@ Three views of a text. Its *words*: stems, names, numbers and a brief answer. It
 each other, with a mark in place of each name and number. Its *anchors*, which survive a translation: names, numbers,
 identifiers and a brief answer, and pairs of these. A feature weighs the logarithm of how rare it is. Texts become arrays of
 32-bit hashes, many rows at a time.
-Left out on purpose: which texts are compared (`likeness_index.py`), and what a likeness means (`reworded.py`).
+Left out on purpose: which texts are compared (`index.py`), and what a likeness means (`reworded.py`).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mixwright.audit.rows import Row
-from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, read_conclusion, to_visible
+from mixwright.extend import BRIEF_ANSWER_CHARACTERS, Row, read_conclusion, to_visible
 
 WORDS, TEMPLATE, ANCHORS = VIEWS = (0, 1, 2)
 CHARACTERS_READ = 6000

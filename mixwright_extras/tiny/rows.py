@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.errors import InputError, unknown_name
-from mixwright.records import cell_key
+from mixwright.extend import InputError, cell_key, unknown_name
 
 if TYPE_CHECKING:
-    from mixwright.config import CorpusConfig, WarmupConfig
-    from mixwright.corpus import Corpus
-    from mixwright.records import Example
+    from mixwright.extend import Corpus, CorpusConfig, Example, WarmupConfig
 
 
 def warmup_rows(warmup: WarmupConfig, settings: CorpusConfig, corpus: Corpus, relative_to: Path) -> Corpus:
@@ -29,8 +26,7 @@ def warmup_rows(warmup: WarmupConfig, settings: CorpusConfig, corpus: Corpus, re
     Raises:
         InputError: a source that cannot be read, or that holds nothing new.
     """
-    from mixwright.corpus import Corpus, read_source
-    from mixwright.corpus.identity import prompt_key
+    from mixwright.extend import Corpus, prompt_key, read_source
 
     if (source := warmup.source) is None:
         return corpus.select(split="train")

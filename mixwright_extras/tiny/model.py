@@ -9,11 +9,10 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from mixwright.learner.learner import Learner
-from mixwright.learner.prompt_form import TINY_TEMPLATE
+from mixwright.extend import TINY_TEMPLATE, Learner
 
 if TYPE_CHECKING:
-    from mixwright.config import ModelConfig
+    from mixwright.extend import ModelConfig
 
 SPECIAL_TOKENS = {"pad_token": "<|pad|>", "bos_token": "<|bos|>", "eos_token": "<|eos|>"}
 """Special tokens; ids 0, 1, 2. The start token exists but is not put before prompts, neither here nor by TRL."""

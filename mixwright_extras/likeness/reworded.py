@@ -14,11 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.audit.leaks import Leaks, find_leaks
-from mixwright.audit.likeness import TEMPLATE, VIEWS, WORDS, Features, Rarity, Texts, Tokens, find_names
-from mixwright.audit.likeness_index import ViewIndex
-from mixwright.audit.rows import Reader, Row, draw_sample, positions_by_code, rows
-from mixwright.corpus import Corpus
+from mixwright.extend import Corpus, Leaks, Reader, Row, draw_sample, find_leaks, positions_by_code, rows
+from mixwright_extras.likeness.features import TEMPLATE, VIEWS, WORDS, Features, Rarity, Texts, Tokens, find_names
+from mixwright_extras.likeness.index import ViewIndex
 
 SAMPLE_ROWS = 20_000
 """Rows of either split in which features are counted."""
@@ -86,23 +84,29 @@ def find_likenesses(corpus: Corpus) -> list[Likenesses]:
     first = _Search(tokens, rarity, reader.rows(sought))
     first.look_through(corpus)
     most = min(MOST_COMPARED_ROWS, max(COMPARED_ROWS_TOGETHER // len(by_task), 1))
-    compared = [_compared(leaks, code, first.partner[:, places], most) for code, places in by_task.items()]
+    train = leaks.overlap.train
+    train_by_task, nothing = positions_by_code(leaks.overlap.task[train]), np.zeros(0, np.int64)
+    partner, best = first.partner, first.best  # made anew at each reading
+    compared = [
+        _compared(train[train_by_task.get(code, nothing)], partner[:, places], most) for code, places in by_task.items()
+    ]
     task_of = np.repeat([leaks.tasks[code] for code in by_task], [len(one) for one in compared])
     scale = len(task_of) / len(sought)
     second = _Search(tokens, rarity, reader.rows(np.concatenate(compared)), task_of.tolist(), first.common, scale)
     second.look_through(corpus)
-    everywhere = tuple(np.sort(second.best[view]) for view in VIEWS)
+    second_best = second.best
+    everywhere = tuple(np.sort(second_best[view]) for view in VIEWS)
     found, start = [], 0
     for (code, places), own in zip(by_task.items(), compared, strict=True):
-        normal = tuple(np.sort(second.best[view, start : start + len(own)]) for view in VIEWS)
+        normal = tuple(np.sort(second_best[view, start : start + len(own)]) for view in VIEWS)
         start += len(own)
         few = len(own) < LEAST_COMPARED_ROWS
         found.append(
             Likenesses(
                 leaks.tasks[code],
                 sought[places],
-                first.partner[:, places],
-                first.best[:, places],
+                partner[:, places],
+                best[:, places],
                 everywhere if few else normal,
                 few,
             )
@@ -116,10 +120,9 @@ def _sought(leaks: Leaks) -> np.ndarray:
     return np.setdiff1d(leaks.overlap.held_out[leaks.overlap.partner < 0], np.array(wrapped, np.int64))
 
 
-def _compared(leaks: Leaks, code: int, partners: np.ndarray, most: int) -> np.ndarray:
-    """Train rows that say what is normal for a task: half of them its own, half those that its items are like."""
-    overlap = leaks.overlap
-    own = draw_sample(overlap.train[overlap.task[overlap.train] == code], most)
+def _compared(train: np.ndarray, partners: np.ndarray, most: int) -> np.ndarray:
+    """Of a task's train rows those that say what is normal for it: half its own, half those that its items are like."""
+    own = draw_sample(train, most)
     alike = np.unique(partners[partners >= 0])
     return np.union1d(draw_sample(alike, most // 2), own[: max(most // 2, most - len(alike))] if len(alike) else own)
 

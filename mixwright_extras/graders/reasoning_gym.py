@@ -16,9 +16,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from mixwright.errors import InputError
-from mixwright.graders._grader import Grader
-from mixwright.records import Example, plain
+from mixwright.extend import Example, Grader, InputError, plain
 
 NEEDS = ("reasoning_gym",)
 EXTRA = "gym"

@@ -15,15 +15,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from mixwright.learner.batches import right_padded
-from mixwright.learner.warmup_rows import warmup_shares
-from mixwright.tool_calls import text_of
+from mixwright.extend import right_padded, row_tokens
+from mixwright_extras.tiny.rows import warmup_shares
 
 if TYPE_CHECKING:
-    from mixwright.config import WarmupConfig
-    from mixwright.corpus import Corpus
-    from mixwright.learner.learner import Learner
-    from mixwright.records import Example, Text
+    from mixwright.extend import Corpus, Learner, WarmupConfig
 
 
 def warm_up(
@@ -52,7 +48,7 @@ def warm_up(
     """
     examples = [example for example in corpus if example.split == "train"] or list(corpus)
     shares = warmup_shares(examples, config.cells)
-    rows = [warmup_tokens(learner, example) if share else ([], []) for example, share in zip(examples, shares, strict=True)]
+    rows = [row_tokens(learner, example) if share else ([], []) for example, share in zip(examples, shares, strict=True)]
     optimizer = torch.optim.AdamW(
         learner.model.parameters(), lr=config.learning_rate, betas=(0.9, 0.99), weight_decay=0.01, fused=True
     )
@@ -95,16 +91,3 @@ def _batches(shares: np.ndarray, config: WarmupConfig, rng: np.random.Generator)
     """
     for _ in range(config.steps):
         yield rng.choice(len(shares), size=config.batch_size, p=shares).tolist()
-
-
-def warmup_tokens(learner: Learner, example: Example) -> tuple[list[int], list[int]]:
-    """Token ids of the prompt, and of the target after it with the end token; of a pair the chosen answer is the target."""
-    texts = (example.target, example.answer, example.chosen)
-    target = next((text for text in texts if text is not None), "")
-    return learner.encode(example.prompt), completion_tokens(learner, target)
-
-
-def completion_tokens(learner: Learner, target: Text) -> list[int]:
-    """Token ids of a completion, tokenised alone, with the end token."""
-    text = target if isinstance(target, str) else "".join(map(text_of, target))
-    return [*learner.tokenizer(text, add_special_tokens=False)["input_ids"], learner.tokenizer.eos_token_id]

@@ -18,9 +18,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from typing import Any
 
-from mixwright.corpus.identity import prompt_key
-from mixwright.errors import InputError, missing_extra, unknown_name
-from mixwright.records import Example, cell_key
+from mixwright.extend import Example, InputError, cell_key, missing_extra, prompt_key, unknown_name
 
 REQUEST_PATTERN = re.compile(r"(?P<task>\w+?)(?:@(?P<level>\d{1,3}))?\s*x\s*(?P<count>\d{1,9})", re.ASCII)
 EVAL_SHARE = 0.25

@@ -16,12 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import Listing, sample_training_rows
-from mixwright.audit.steps.step_errors import Clustering, Step, TaskSteps, read_steps, read_turns
-from mixwright.contracts import Check
-from mixwright.corpus import Corpus
-from mixwright.records import Example, Observation
+from mixwright.extend import Check, Corpus, Example, Listing, Observation, sample_training_rows
+from mixwright_extras.steps.step_errors import Clustering, Step, TaskSteps, read_steps, read_turns
 
+DEFAULT = True
 LEAST_WRONG, LEAST_ROWS = 10, 5
 """Wrong steps of a task, and rows with one, below which no clustering is told."""
 LEAST_RATE, LEAST_CORRELATION = 0.02, 0.1

@@ -15,14 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mixwright.audit.chance import chance_explains, format_expected
-from mixwright.audit.likeness import ANCHORS, TEMPLATE, WORDS, visible
-from mixwright.audit.reworded import LEAST_COMPARED_ROWS, Likenesses, find_likenesses
-from mixwright.audit.rows import Reader, has_held_out
-from mixwright.contracts import Check
-from mixwright.corpus import Corpus
-from mixwright.records import Observation, Severity
+from mixwright.extend import Check, Corpus, Observation, Reader, Severity, chance_explains, format_expected, has_held_out
+from mixwright_extras.likeness.features import ANCHORS, TEMPLATE, WORDS, visible
+from mixwright_extras.likeness.reworded import LEAST_COMPARED_ROWS, Likenesses, find_likenesses
 
+DEFAULT = True
 SHARED_WORDS_SHOWN = 8
 """Words that both rows have, shown with each pair."""
 WHY = {WORDS: "same answer, like words", ANCHORS: "same answer, names and numbers", TEMPLATE: "same template"}

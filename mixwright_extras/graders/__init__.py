@@ -1,0 +1,1 @@
+"""Graders of tasks that the extras make."""

@@ -1,0 +1,1 @@
+"""Test items that stand in training rows in other words."""

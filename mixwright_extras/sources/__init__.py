@@ -1,0 +1,1 @@
+"""Rows that are made in place of being read."""

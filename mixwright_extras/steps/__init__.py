@@ -1,0 +1,1 @@
+"""Wrong steps of solutions, and the rows that they stand in."""
