@@ -129,5 +129,6 @@ def _read_line(line: bytes) -> tuple[str | None, float | None]:
     passed, score = row.get("pass"), row.get("score")
     if isinstance(passed, bool):
         return row["key"], float(passed)
-    is_number = isinstance(score, int | float) and not isinstance(score, bool) and 0 <= score <= 1
-    return row["key"], float(score) if is_number else None
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0 <= score <= 1:
+        return row["key"], None
+    return row["key"], float(score)
