@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 461_200,
+    "mixwright": 462_000,
     "mixwright_extras": 72_400,
     "mixwright_lab": 226_700,
-    "tests": 490_200,
+    "tests": 491_200,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -78,6 +78,8 @@ RAISED: tuple[str, ...] = (
     "whether it is shown, excluded, not told, or which file would tell",
     "mixwright_lab +7,200: exports of SmolLM2 that are equal or damaged, narrow training on public tool calls, and what "
     "the gate asks on eight layouts (mixwright -17,200)",
+    "mixwright +800, tests +1,000: requests beside tools of which none helps, over-calling whatever the grader, calls of "
+    "xLAM and ms-swift, tools that a system message lists, and template arguments in audit",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")
