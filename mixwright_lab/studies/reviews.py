@@ -61,7 +61,10 @@ def judge(finding: str, variant: int, seed: int) -> dict[str, Any]:
         *commands, review = make_run(finding, variant, seed, Path(name))
         for command in commands:
             type_command(command)
-        rows = json.loads(type_command([*review, "--json"]))["rows"]
+        try:
+            rows = json.loads(type_command([*review, "--json"]))["rows"]
+        except RuntimeError as error:
+            rows = [{"name": finding, "state": "error", "figure": str(error).rpartition(": ")[2].strip(), "needs": ""}]
     own = next((row for row in rows if row["name"] == finding), {"state": "", "figure": "", "needs": ""})
     said = {part: own[part].replace(name, "") for part in ("state", "figure", "needs")}
     shown = sorted(row["name"] for row in rows if row["state"] == "shown")
