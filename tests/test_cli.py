@@ -33,7 +33,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 FLAGS = {
     "audit": "TRAIN --check --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --model --out --task",
+    "--mask --model --out --task --template",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
@@ -44,9 +44,9 @@ FLAGS = {
     ),
     "verdict": flags(
         "BEFORE|RUN AFTER",
-        "--baseline --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to --margin"
-        " --markdown --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on"
-        " --until-decided --why",
+        "--baseline --bless --cannot-tell --each --example --folder --full --gate --json --judge"
+        " --judge-labels --judge-model --judge-rubric --judge-sample --junit --log-to --margin --markdown"
+        " --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on --until-decided --why",
     ),
     "review": "RUN... --full --json",
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --json "
