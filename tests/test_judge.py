@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_call import Call
+from comparisons import checkpoint
 from server_stub import serving
 
 from mixwright.answers.table import Answers
@@ -210,9 +211,19 @@ def test_rows_without_an_answer_are_asked_of_servers_and_judged(call: Call) -> N
         asked = ("--served-model", "m", "--served-model", "n", "--eval", "eval.jsonl", "--judge", write_judge(RIGHT))
         assert call("verdict", kind.url, rude.url, *asked)[0] == 3
         assert call("verdict", kind.url, rude.url, *asked[:-2], "--folder", "ungraded")[0] == 1
-    code, _, err = call("verdict", "smollm2", "smollm2", *asked[4:])
-    assert code == 1
-    assert "servers or logs with --judge" in err
+
+
+def test_free_text_of_checkpoints_is_judged(call: Call) -> None:
+    rows = [{"task": "replies", "prompt": f"{n}+1="} for n in range(40)]
+    Path("eval.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    sides = (checkpoint("one"), checkpoint("two", 1))
+    asked = ("--eval", "eval.jsonl", "--max-new-tokens", "4", "--judge", write_judge(ALL), "--margin", "15")
+    assert call("verdict", *sides, *asked)[0] == 4
+    labels = RunFolder("runs/comparison").path / "to_label.jsonl"
+    found = [json.loads(line) for line in labels.read_text("utf-8").splitlines()]
+    assert len({row["id"] for row in found}) == 40
+    labels.write_text("".join(json.dumps(row | {"label": 1}) + "\n" for row in found), "utf-8")
+    assert call("verdict", *sides, *asked)[0] == 0
 
 
 @pytest.mark.parametrize(

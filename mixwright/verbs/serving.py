@@ -26,14 +26,16 @@ from mixwright.logs.reading import find_reader
 from mixwright.measure.first_answers import ITEMS_PER_TASK, choose_graders
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
+from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
 from mixwright.records import Example, Text
 from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, write_json, write_text
 from mixwright.run.progress import progress_line
-from mixwright.verbs.direct import measure_checkpoint, read_rows
+from mixwright.verbs.direct import load_models, read_rows
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring, is_server, parse_graders
 from mixwright.verbs.output import say
+from mixwright.verdict.page.text import format_count
 
 MAX_TOKENS, PARALLEL, SAMPLES = 512, 8, 8
 """Longest answer, requests at a time, and answers to an item with --sampled, where nobody asked for another number."""
@@ -86,7 +88,7 @@ def measure_server(url: str, measuring: Measuring, folder: Path | None) -> str:
 
 
 def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating) -> tuple[str, str]:
-    """Logs of two sides, at least one of which is a server; a side that is a log already stays as it is.
+    """Logs of two sides, one of which is a server or which a model judges; a side that is a log already stays as it is.
 
     Args:
         before: address of a server, checkpoint, or log.
@@ -134,7 +136,8 @@ def _read_rows(measuring: Measuring, *, judged: bool = False) -> Graded:
     if measuring.held_out is None:
         raise InputError("--eval FILE", "nothing", "Name the rows for the served model to answer.")
     if needless := [name for name in measuring.given_options() if name in NEEDLESS]:
-        raise InputError("a server without options for loading or timing", ", ".join(needless), "Leave them out.")
+        expected = "a server or a judge without options for loading or timing"
+        raise InputError(expected, ", ".join(needless), "Leave them out.")
     for name, value in {"--samples": measuring.samples, "--temperature": measuring.temperature}.items():
         if value is not None and measuring.greedy is not False:
             remedy = f"A server's answers are greedy, or sampled: add --sampled, or leave {name} out."
@@ -205,15 +208,21 @@ def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded) -> Answered:
     """Greedy answers of a checkpoint on this machine, to the same items with the same limit."""
     if measuring.greedy is False:
         remedy = "Put both behind servers, or leave --sampled out."
-        raise InputError("greedy answers, where one side is a server and the other a checkpoint", "--sampled", remedy)
-    picked = _pick_items(rows, measuring)
-    graders = [f"{name}={task.grader}" for name, task in rows.corpus.tasks.items()]  # not chosen by another model's answers
-    limit = measuring.max_new_tokens or MAX_TOKENS
-    alone = replace(measuring, served_model=None, parallel=None, samples=0, grader=graders, max_new_tokens=limit)
-    _, result = measure_checkpoint(path, alone, None, rows=rows)
+        raise InputError("greedy answers of a checkpoint beside a server or a judge", "--sampled", remedy)
+    from mixwright.measure.kept_answers import KeepingLearner  # needs torch
+
+    picked, limit = _pick_items(rows, measuring), measuring.max_new_tokens or MAX_TOKENS
+    (learner,) = map(KeepingLearner.in_store, load_models((path,), measuring))
+    fitting, notes = keep_fitting_corpus([learner], rows.corpus, MeasureConfig(items=len(picked)), limit)
+    for note in notes:
+        say(f"warning: {note}")
+    names = {item.id for item in fitting.measured()}
+    asked = [item for item in picked if item.id in names]
+    say(f"answers: {path} answers {format_count(len(asked), 'request')}, up to {limit:,} tokens each (--max-new-tokens)")
+    written = learner.sample([item.prompt for item in asked], count=1, temperature=0, max_new_tokens=limit, seed=0)
     replies = {
-        (str(row["task"]), str(row["example"]), 0): Reply(row["completion"], cut=row["cut"], tokens=len(row["tokens"]))
-        for row in result.completions
+        (item.task, item.id, 0): Reply(answer.text, cut=not answer.finished, tokens=len(answer.token_ids))
+        for item, (answer,) in zip(asked, written, strict=True)
     }
     return Answered(PLACE / f"checkpoint-{_plain_name(path)}", picked, rows.corpus, dict(replies))
 

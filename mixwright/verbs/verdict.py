@@ -169,7 +169,7 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
     alone = Measuring(greedy=measuring.greedy)
     check_folder(run)
     baseline.check_question(measuring, gating)
-    if any(map(is_server, (before, after))):
+    if any(map(is_server, (before, after))) or (gating.judge is not None and not are_logs(before, after)):
         check_log_options(alone, gating)
         gating = compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
         return _conclude(run, None, gating)
@@ -177,9 +177,6 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         with _collector_paused():
             gating = compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
-    if gating.judge is not None:
-        remedy = "Serve both (llama.cpp, vLLM) and name the servers, or compare two logs of their answers."
-        raise InputError("servers or logs with --judge", "checkpoints", remedy)
     if gating.asks_general:
         check_before_measuring((before, after), measuring, gating)
         measuring, gating = compare_on_suite(before, measuring, gating)
