@@ -166,7 +166,7 @@ def find_costs(parts: RunParts) -> Iterator[Fact]:
     learned = join_some([change.task for change in parts.verdict.tasks if change.word == "learned"])
     for one in parts.verdict.tasks if learned and parts.shares else ():
         if one.task not in {*parts.shares, *list_explained(parts.verdict)}:
-            yield Fact(bear(one.word in LOSSES, one.word == "kept"), one.task, learned, one.change)
+            yield Fact(bear(one.word == "lost", one.word == "kept"), one.task, learned, one.change)
     for pull in parts.teaching.pulls:
         bears = bear(pull.shown and pull.change.value < 0, pull.change.low > -NO_CHANGE_MARGIN)
         yield Fact(bears, pull.read_on, pull.trained_on, pull.change)
