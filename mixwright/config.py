@@ -120,8 +120,6 @@ class ModelConfig:
     """Attention heads of a tiny model."""
     vocabulary: Annotated[int, Ge(259), Le(1_000_000)] = 512
     """BPE vocabulary size of a tiny model; digits are single tokens, and bytes and special tokens take 259 entries."""
-    bases: Annotated[Count, Le(1000)] = 1
-    """Number of different tiny starting models; trial seed s uses model s mod bases."""
     warmup: WarmupConfig | None = None
     """SFT of a tiny model before anything is measured; None keeps its random weights."""
 

@@ -33,19 +33,19 @@ if TYPE_CHECKING:
         sample_training_rows,
     )
     from mixwright.audit.steps.equations import Equation, read_equations
-    from mixwright.audit.steps.worked import LARGEST, Step, changed_rules, digit_rules, is_masked, number_rules, read_mask
+    from mixwright.audit.steps.worked import LARGEST, Step, digit_rules, is_masked, number_rules, read_mask
     from mixwright.audit.steps.wrong_values import Values, observe_values
     from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, read_conclusion, to_visible
     from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
     from mixwright.catalog import create
     from mixwright.config import MAX_LEARNING_RATE, CorpusConfig, MeasureConfig, ModelConfig, RunConfig, WarmupConfig
-    from mixwright.contracts import Adapter, Arm, Check, Miner, Planner, Probe
+    from mixwright.contracts import Adapter, Arm, Check, Miner, Monitor, Planner, Probe
     from mixwright.corpus import Corpus, read_corpus, read_source, texts
     from mixwright.corpus.identity import prompt_key
     from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
     from mixwright.corpus.rows import pc
     from mixwright.corpus.timed_grades import TimedGrades
-    from mixwright.errors import InputError, check_range, join_some, missing_extra, one_line, unknown_name
+    from mixwright.errors import InputError, check_range, join_some, missing_extra, one_line, told_as, unknown_name
     from mixwright.estimates.chance import RIGHT_FROM_SCORE
     from mixwright.estimates.crossed import MIN_PROMPTS, Estimate, compare_prompts, estimate_crossed
     from mixwright.estimates.intervals import (
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from mixwright.final_answer import find_stated_answers
     from mixwright.graders import Grader
     from mixwright.learner.adapting import WEIGHTS_FILE, matrices, read_settings, write_settings
-    from mixwright.learner.bases import BaseJob, bases_of, build_bases
+    from mixwright.learner.bases import BaseJob, base_of, build_base
     from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, right_padded, token_batches
     from mixwright.learner.learner import Learner
     from mixwright.learner.load import load_base, load_learner, plain_source
@@ -86,15 +86,20 @@ if TYPE_CHECKING:
     )
     from mixwright.plan.baseline import as_shares, task_counts, weights_only
     from mixwright.records import (
+        Alarm,
         Cell,
         Example,
+        GroupOutcome,
         Interval,
         Measurement,
         MinedRow,
         MiningResult,
         Observation,
+        PairOutcome,
         Plan,
         Severity,
+        SFTOutcome,
+        Signals,
         Stage,
         Text,
         TrainingSetup,
@@ -110,6 +115,7 @@ if TYPE_CHECKING:
     from mixwright.run.progress import report_share
     from mixwright.run.workers import Job, Workers
     from mixwright.skeleton import skeleton
+    from mixwright.steer.checkpointable import Checkpointable
     from mixwright.tool_calls import text_of
     from mixwright.verbs import output
     from mixwright.verbs.direct import prepare, read_rows

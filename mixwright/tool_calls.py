@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 TOOL_NAME_KEYS = ("tool", "name", "function", "action", "tool_name", "function_name")
@@ -22,6 +23,8 @@ MAX_CHARACTERS, MAX_CALLS = 20_000, 100
 """Characters of an answer that are read, and calls of one."""
 RESULT_ROLES = ("tool", "function", "ipython")
 """Roles of messages that hold a result."""
+CALL_ROLES = ("function_call", "function-call", "tool_call")
+"""Roles of messages that are the JSON of calls, in ShareGPT's form."""
 TOOLS_HEADING = (
     "# Tools\n\nYou may call one or more of the functions whose signatures are between <tools></tools>:\n"
     "<tools>\n{}\n</tools>\n\n"
@@ -38,6 +41,9 @@ _END_MARK = re.compile(r"</\w|<\||```")
 _PARAMETER = re.compile(r"<parameter=([\w.-]{1,80})>\n?(.*?)\n?</parameter>", re.DOTALL)
 _FENCED = re.compile(r"```\w*\s(.*)```|<\|tool_call_start\|>(.*)<\|tool_call_end\|>", re.DOTALL)
 _PARTS = re.compile(r"```\w*\n?|\n\s*\n")
+_JSON_START = re.compile(r"\[\s*(?=\{)|\{(?=\s*\")")
+MAX_JSON_STARTS = 1000
+"""Places of a system message at which tools may begin."""
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -237,11 +243,11 @@ def with_json_arguments(message: Mapping[str, Any]) -> dict[str, Any]:
 def structure(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return a message with role, content and, where the assistant calls tools, `tool_calls` with arguments as objects.
 
-    Read are `tool_calls`, OpenAI's older `function_call`, and the role `function_call` of ShareGPT, whose value is JSON.
+    Read are `tool_calls`, OpenAI's older `function_call`, and ShareGPT's roles of calls, whose value is JSON.
     """
     role, content = message.get("role", message.get("from")), message.get("content", message.get("value"))
     given = message.get("tool_calls") or message.get("function_call")
-    if role == "function_call" and isinstance(content, str):
+    if role in CALL_ROLES and isinstance(content, str):
         given, content = (decode(content), "") if list(calls_of(decode(content), is_marked=True)) else (None, content)
     made = {name: value for name, value in message.items() if value is not None and name not in _READ}
     entries = [given] if isinstance(given, dict) else given if isinstance(given, list) else []
@@ -269,6 +275,21 @@ def read_tools(value: Any) -> list[dict[str, Any]]:
     found = [one for one in (decode(one) if isinstance(one, str) else one for one in listed) if isinstance(one, dict)]
     wrapped = [one if isinstance(one.get("function"), dict) else {"type": "function", "function": one} for one in found]
     return [one for one in wrapped if isinstance(one["function"].get("name"), str)]
+
+
+def find_tools(text: str) -> list[dict[str, Any]]:
+    """Return the tools whose schemas a system message lists as JSON, in the form of `read_tools`.
+
+    Examples:
+        >>> [tool["function"]["name"] for tool in find_tools('Use [{"name": "find", "parameters": {}}] if you must.')]
+        ['find']
+    """
+    found, at = list[dict[str, Any]](), 0
+    for begin in (match.start() for match in islice(_JSON_START.finditer(text), MAX_JSON_STARTS)):
+        value, end = decode_at(text, begin) if begin >= at else (None, begin)
+        tools = [tool for tool in read_tools(value) if {"parameters", "input_schema"} & tool["function"].keys()]
+        found, at = found + tools, end if tools else at
+    return found
 
 
 def write_as_text(messages: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
 
 def measurable() -> Corpus:
-    """The healthy corpus with everything that a probe may read: answers, targets and pairs."""
+    """The healthy corpus with everything that a probe may read: answers, targets, pairs, and skills that come together."""
     from mixwright.corpus import Corpus
 
-    own = list(samples.corpus())
-    return Corpus.from_examples(replace(row, target=row.answer, chosen=row.answer, rejected="no idea") for row in own)
+    skills = {"add": ("add",), "count": ("count",), "spell": ("add", "count")}
+    return Corpus.from_examples(
+        replace(row, target=row.answer, chosen=row.answer, rejected="no idea", skills=skills[row.task])
+        for row in samples.corpus()
+    )
 
 
 def mixes() -> list[Mix]:

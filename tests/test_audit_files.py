@@ -16,6 +16,7 @@ from cli_call import Call, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mixwright.audit import findings
 from mixwright.audit.cleaned import clean
 from mixwright.audit.findings import what_differs, worst_first
 from mixwright.config import CorpusConfig
@@ -370,3 +371,18 @@ def test_rows_without_any_answer_go(call: Call, tmp_path: Path, monkeypatch: pyt
     graded = [row | {"answer": str(n)} for n, row in enumerate(rows)]
     assert call("audit", write("graded.jsonl", graded), "--check", "single_rows", "--fix", "all.jsonl")[0] == 0
     assert len(Path("all.jsonl").read_text().splitlines()) == 40
+
+
+def test_findings_of_an_audit_that_was_killed_are_written_over(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows lay there without `observations.json`, and the same command refused the folder as somebody else's."""
+    write("a.jsonl", [{"prompt": "1+1=", "completion": "2"}] * 3)
+
+    def stop(name: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(findings, "listing", stop)
+        assert call("audit", "a.jsonl", "--out", "found")[0] == 130
+    assert list(Path("found", "rows").iterdir())
+    code, _, err = call("audit", "a.jsonl", "--out", "found")
+    assert (code, Path("found", "page.html").is_file()) == (0, True), err

@@ -15,7 +15,6 @@ from cli_call import Call, load_commands, sums, write
 
 from mixwright.config import CorpusConfig, RunConfig, TrainConfig
 from mixwright.errors import InputError
-from mixwright.measure.bases import pool_measurements
 from mixwright.records import Measurement
 from mixwright.run.folder import RunFolder, answers_file, read_plan, read_yaml, write_plan
 from mixwright.run.opening import open_run_folder
@@ -34,7 +33,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 FLAGS = {
     "audit": "TRAIN --check --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --model --out --task",
+    "--mask --model --out --task --template",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
@@ -45,9 +44,9 @@ FLAGS = {
     ),
     "verdict": flags(
         "BEFORE|RUN AFTER",
-        "--baseline --bless --cannot-tell --each --example --folder --full --gate --json --junit --log-to --margin"
-        " --markdown --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on"
-        " --until-decided --why",
+        "--baseline --bless --cannot-tell --each --example --folder --full --gate --json --judge"
+        " --judge-labels --judge-model --judge-rubric --judge-sample --junit --log-to --margin --markdown"
+        " --max-items --protect --protect-behaviour --repeat --same --suite --suite-seed --trained-on --until-decided --why",
     ),
     "review": "RUN... --full --json",
     "run": "RUN.YAML|TRAIN --budget --cluster --data --dry-run --engine --eval --folder --gpus-per-worker --init --json "
@@ -315,11 +314,3 @@ def test_a_folder_of_an_earlier_version_is_refused_with_the_reason(call: Call, t
     assert "before.answers.parquet" in err
     assert err.rstrip().endswith("Measure again, in a new folder.")
     assert "Traceback" not in err
-
-
-def test_measurements_of_several_bases_are_pooled() -> None:
-    rows = [Measurement("competence", "a", "pass@1", v, v - 0.1, v + 0.1, n, "share") for v, n in ((0.2, 30), (0.6, 10))]
-    (both,) = pool_measurements([[rows[0]], [rows[1]]])
-    assert (both.value, both.n) == (pytest.approx(0.3), 40)
-    assert both.high - both.value == pytest.approx(0.1 * (0.75**2 + 0.25**2) ** 0.5)
-    assert pool_measurements([rows]) == rows

@@ -22,7 +22,7 @@ EVERY = [
     for kind in KIND_BY_NAME
     for name, entry in listing(kind).items()
 ]
-SHORT = {"steps": 8, "runs": 2, "items": 8, "max_new_tokens": 8}
+SHORT = {"steps": 8, "runs": 2, "items": 8, "max_new_tokens": 8, "least_items": 2}
 """Options of short trainings and answers: what is promised of them does not depend on their length."""
 
 

@@ -291,7 +291,7 @@ def test_rows_without_anything_to_learn_are_left_out_of_a_training_and_counted()
     kept = leave_out_bare(Corpus.from_examples(rows))
     assert [row.id for row in kept] == ["e0", "e1", "e2", "e4", "e5", "e6"]
     (note,) = kept.notes
-    assert note.startswith("2 of 8 rows left out")
+    assert note.startswith("2 of 8 training rows left out")
     assert "a.jsonl:4, a.jsonl:8" in note or "a.jsonl:4 and a.jsonl:8" in note
     bare = Corpus.from_examples([Example("e", "t", "Say it.")])
     assert leave_out_bare(bare) is bare

@@ -10,7 +10,7 @@ from steer_world import pool
 from mixwright.records import PairOutcome, Plan, SFTOutcome, Signals, Stage
 from mixwright.steer.beside.files import loss_line, pair_line
 from mixwright.steer.engine import Engine
-from mixwright.steer.monitors.displacement import Displacement
+from mixwright_extras.monitors.displacement import Displacement
 
 
 def pair(chosen: float, rejected: float, task: str = "t", example: str = "e") -> PairOutcome:

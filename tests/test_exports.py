@@ -17,7 +17,6 @@ from cli_call import Call, sums, write
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.plan.mix import completion_like_prompt
 from mixwright.records import Example, Measurement, Objective, Plan, Stage
 from mixwright.run.folder import RunFolder, read_plan, write_measurements, write_plan
 from mixwright.verbs import export as exporting
@@ -393,20 +392,3 @@ def test_a_plan_of_rows_that_its_objective_cannot_be_trained_on_is_refused(call:
         assert "'target' in every training row, for train.objective sft, got none in 20 of 20 rows" in err
     assert not run.plan.exists()
     assert not run.manifest.exists()
-
-
-@pytest.mark.parametrize(
-    ("prompt", "target", "expected"),
-    [
-        ("2+2=", " 4", " 4"),
-        ([{"role": "user", "content": "2+2?"}], "4", [{"role": "assistant", "content": "4"}]),
-        (
-            [{"role": "user", "content": "2+2?"}],
-            [{"role": "assistant", "content": "4", "thinking": "two twice"}],
-            [{"role": "assistant", "content": "4", "thinking": "two twice"}],
-        ),
-    ],
-)
-def test_a_completion_has_the_form_of_its_prompt(prompt: Any, target: Any, expected: Any) -> None:
-    """TRL's `maybe_apply_chat_template` applies no template to rows whose prompt is messages and completion a string."""
-    assert completion_like_prompt(Example("1", "t", prompt, target=target)) == expected

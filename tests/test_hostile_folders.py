@@ -209,16 +209,16 @@ def evaluated(completion: str, answer: str, **row: object) -> float:
 
 def test_a_base_that_lost_a_file_is_built_again(tmp_path: Path) -> None:
     from mixwright.config import ModelConfig
-    from mixwright.learner.bases import BaseJob, bases_of
+    from mixwright.learner.bases import BaseJob, base_of
     from mixwright_extras.tiny.base import build_base
 
     model = ModelConfig(width=16, depth=1, heads=2, vocabulary=300)
     config = RunConfig(CorpusConfig(write(str(tmp_path / "a.jsonl"), sums())), model=model)
     run = RunFolder(tmp_path / "run")
     with open_run_folder(config, run):
-        job = BaseJob(str(run.path), 0, config, str(tmp_path))
+        job = BaseJob(str(run.path), config, str(tmp_path))
         build_base(job)
-        (base,) = map(Path, bases_of(model, run))
+        base = Path(base_of(model, run))
         weights = (base / "model.safetensors").read_bytes()
         (base / "config.json").unlink()
         build_base(job)

@@ -115,6 +115,6 @@ def test_completions_are_trained_on_as_they_are_though_answers_stand_beside_them
 def test_a_checkpoint_gets_no_settings_of_a_tiny_model_and_an_adapter(call: Call) -> None:
     assert call("run", write("rows.jsonl", PROSE), "--init", "--model", "owner/name")[0] == 0
     text = Path("run.yaml").read_text(encoding="utf-8")
-    assert not any(f"\n  {name}:" in text for name in ("width", "depth", "heads", "vocabulary", "bases", "warmup"))
+    assert not any(f"\n  {name}:" in text for name in ("width", "depth", "heads", "vocabulary", "warmup"))
     config = read_yaml(Path("run.yaml"), RunConfig)
     assert (config.train.adapter, config.train.adapters["lora"]["learning_rate"]) == ("lora", 2e-4)

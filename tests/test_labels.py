@@ -132,6 +132,9 @@ def test_thoughts_that_a_template_leaves_out_are_told() -> None:
     cuts = keeps.replace("{{ m.content }}", "{{ m.content if loop.last else m.content.split('</think>')[-1] }}")
     assert "thoughts dropped" not in found_in(rows, tokenizer_of("chatml", keeps), ONLY)
     assert "thoughts dropped" in found_in(rows, tokenizer_of("chatml", cuts), ONLY)
+    alike = [{"messages": turns(n, "Hi?", "<think>So.</think>Hi.", "1?", "<think>So.</think>2")} for n in range(ROWS)]
+    assert "thoughts dropped" in found_in(alike, tokenizer_of("chatml", cuts), ONLY), "one of two thoughts is left"
+    assert "thoughts dropped" not in found_in(alike, tokenizer_of("chatml", keeps), ONLY)
     told = keeps.replace("{% for m", "{% if terse %}{% set messages = messages[:2] %}{% endif %}{% for m")
     terse = [row | {"chat_template_kwargs": {"terse": True}} for row in rows]
     assert "thoughts dropped" in found_in(terse, tokenizer_of("chatml", told), ONLY)  # arguments of the row are handed on

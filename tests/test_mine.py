@@ -280,17 +280,6 @@ def test_mining_that_is_tried_measures_first_and_other_mining_does_not_measure(
     assert not Path("untried/audit.json").exists()
 
 
-def test_mining_scans_with_the_first_starting_model_alone_and_a_scan_with_all(call: Call) -> None:
-    write("rows.jsonl", sums(40))
-    settings = "corpus: {train: rows.jsonl}\nmodel: {width: 16, depth: 1, heads: 2, bases: 2}\ntrial: {workers: 1}\n"
-    Path("run.yaml").write_text(f"{settings}mine: {{options: {{influence: {{by: words}}}}}}\n", encoding="utf-8")
-    code, _, err = call("mine", "run.yaml", "--miner", "influence", "--keep", "0.5")
-    assert code == 0, err
-    assert [place.name for place in Path("runs/run/scan").iterdir()] == ["base-0"]
-    assert call("scan", "run.yaml", "--columns", "lengths")[0] == 0
-    assert sorted(place.name for place in Path("runs/run/scan").iterdir()) == ["base-0", "base-1"]
-
-
 def test_a_named_end_takes_any_number_of_rows_and_the_test_of_ends_a_whole_number_to_hold_back() -> None:
     assert create("miners", "pruning", {"end": "easy"}).count_needed_rows() == 0
     assert create("miners", "pruning", {"keep": 1.0}).count_needed_rows() == 0

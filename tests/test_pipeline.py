@@ -64,7 +64,7 @@ def test_what_is_wrong_with_the_data_is_said_before_anything_is_measured(
     Path("train.jsonl").write_text("\n".join(rows), encoding="utf-8")
     Path("eval.jsonl").write_text("\n".join(rows[20:]), encoding="utf-8")
     said: list[str] = []
-    monkeypatch.setattr(pipeline, "measure_bases", lambda *_, **__: said.append("measured") or exit(0))
+    monkeypatch.setattr(pipeline, "measure_start", lambda *_, **__: said.append("measured") or exit(0))
     config = RunConfig(CorpusConfig("train.jsonl", "eval.jsonl"), trial=TrialConfig(workers=1))
     with pytest.raises(SystemExit):
         pipeline.run(config, RunFolder("run"), say=said.append)

@@ -171,11 +171,11 @@ def item_rows(values: list[float]) -> list[ItemValue]:
 
 def test_a_run_is_foreseen_from_its_settings_then_its_measurements(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    guessed = foresee_power(config(), run, corpus(), ["base-0"])
+    guessed = foresee_power(config(), run, corpus(), "base-0")
     assert [(each.against, each.seeds, each.items) for each in guessed] == [("untrained", 4, 10), ("trained", 4, 10)]
     assert "none was measured" in guessed[0].basis
     write_measured(run.measurements("base-0"), item_rows([0.0, 1.0] * 6))
-    sure = foresee_power(config(), run, corpus(), ["base-0"])
+    sure = foresee_power(config(), run, corpus(), "base-0")
     assert sure[0].items == 12
     assert "as measured before" in sure[0].basis
     assert sure[0].half < guessed[0].half, "items that are always right, or never, hardly move"
@@ -189,7 +189,7 @@ def test_results_without_power_are_read_and_those_with_it_come_back() -> None:
 
     from mixwright.records import to_data
 
-    made = replace(from_data(TrialResult, old), power=foresee_power(config(), RunFolder("none"), corpus(), []))
+    made = replace(from_data(TrialResult, old), power=foresee_power(config(), RunFolder("none"), corpus(), "base-0"))
     assert from_data(TrialResult, json.loads(json.dumps(to_data(made)))) == made
 
 

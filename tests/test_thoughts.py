@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_call import Call, sums, write
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 from trainers_tiny import model as make_model
+from trainers_tiny import sft_config
 from trainers_tiny import tokenizer as make_tokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from trl.trainer.sft_trainer import SFTTrainer
 
 from mixwright.answers.table import Answers
 from mixwright.audit.checks.formats import Formats
@@ -21,6 +26,7 @@ from mixwright.learner.prompt_form import PromptForm, parse_arguments
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder
 from mixwright.thoughts import drop_thoughts, find_open_tag, split_thoughts
+from mixwright.trainers.gate_callback import GateCallback
 
 
 @pytest.mark.parametrize(
@@ -89,6 +95,8 @@ def test_arguments_of_the_template_are_typed_as_they_are_read() -> None:
     for typed in (["thinking"], ["a=1", "a=2"], ["a b=1"]):
         with pytest.raises(InputError, match="NAME=VALUE"):
             parse_arguments(typed)
+    with pytest.raises(InputError, match="messages"):
+        parse_arguments(["messages=1"])
 
 
 THINKING = (
@@ -143,11 +151,48 @@ def test_verbs_take_the_arguments_of_the_template(checkpoint: Path, call: Call) 
     assert call("measure", model, "--eval", "eval.jsonl", *few, "--no-chat-template", "--template", "a=1")[0] == 1
 
 
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
+@pytest.mark.parametrize("value", ["true", "false"])
+@pytest.mark.parametrize("verb", ["audit", "preview", "measure", "verdict", "plan", "gate callback"])
+def test_whatever_renders_hands_the_arguments_to_the_template(
+    verb: str, value: str, checkpoint: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each way in which rows reach the chat template, under both settings, on a model that thinks."""
+    seen, render = set[str](), PreTrainedTokenizerBase.apply_chat_template
+
+    def spy(self: PreTrainedTokenizerBase, conversation: Any, *args: Any, **given: Any) -> Any:
+        seen.add(str(given.get("enable_thinking")).lower())
+        return render(self, conversation, *args, **given)
+
+    monkeypatch.setattr(PreTrainedTokenizerBase, "apply_chat_template", spy)
+    user, model = {"role": "user", "content": "1+1="}, str(checkpoint)
+    answers = [{"role": "assistant", "content": str(number)} for number in range(70)]
+    train = write("train.jsonl", [{"prompt": [user], "completion": [answer]} for answer in answers])
+    held_out, how = write("eval.jsonl", sums(8)), ("--template", f"enable_thinking={value}")
+    few = ("--eval", held_out, "--samples", "0", "--max-new-tokens", "3", *how)
+    commands = {
+        "audit": ("audit", train, "--model", model, *how),
+        "preview": ("preview", train, "--model", model, *how),
+        "measure": ("measure", model, *few),
+        "verdict": ("verdict", model, model, *few, "--no-suite"),
+        "plan": ("plan", model, train, "--max-new-tokens", "3", *how),
+    }
+    if verb in commands:
+        call(*commands[verb])
+    else:
+        callback = GateCallback(held_out, every=1, max_new_tokens=3, template={"enable_thinking": value == "true"})
+        rows = Dataset.from_list([{"prompt": f"{n}+1=", "completion": str(n)} for n in range(16)])
+        tokenizer = AutoTokenizer.from_pretrained(model)
+        args = sft_config(Path("out"), max_steps=1)
+        SFTTrainer(model=model, args=args, train_dataset=rows, processing_class=tokenizer, callbacks=[callback]).train()
+    assert seen == {value}
+
+
 def test_the_audit_names_a_task_that_mixes_thoughts() -> None:
     answers = ["<think>I add.</think>4"] * 30 + ["<think></think>4"] * 10 + ["4"] * 20 + ["<think>I add"] * 2
     rows = [Example(str(n), "sums", f"{n}+1", target=answer) for n, answer in enumerate(answers)]
     found = [seen for seen in Formats().check(Corpus.from_examples(rows)) if "thoughts" in seen.message]
     assert [(seen.severity, seen.message) for seen in found] == [
-        ("info", "32 of 62 answers begin with thoughts, 10 with empty ones, 20 without."),
+        ("warning", "32 of 62 answers begin with thoughts, 10 with empty ones, 20 without."),
     ]
     assert not [seen for seen in Formats().check(Corpus.from_examples(rows[:30])) if "thoughts" in seen.message]

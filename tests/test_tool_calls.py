@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from cli_call import write
 
 from mixwright.audit.checks.traces import Traces
 from mixwright.audit.steps.call_schema import find_faults
+from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.corpus import NO_CALL
 from mixwright.corpus.proposed_graders import propose_grader
@@ -19,7 +21,7 @@ from mixwright.errors import InputError
 from mixwright.graders import load_grader
 from mixwright.learner.prompt_form import TINY_TEMPLATE, PromptForm
 from mixwright.records import Example, plain
-from mixwright.tool_calls import Call, find_calls, read_tools, structure, write_as_text, write_calls
+from mixwright.tool_calls import Call, calls_in, find_calls, read_tools, structure, write_as_text, write_calls
 
 BOOK = {
     "name": "book",
@@ -38,6 +40,7 @@ BOOK = {
         "$defs": {"point": {"type": "object", "required": ["x"], "properties": {"x": {"type": "number"}}}},
     },
 }
+FIND = {"name": "find", "parameters": {"type": "object", "properties": {}}}
 TOOLS = read_tools([BOOK])
 RIGHT = {"guests": 2, "time": "8"}
 
@@ -266,3 +269,44 @@ def test_rows_for_trl_keep_each_calls_own_arguments() -> None:
 def test_a_schema_with_something_else_in_the_place_of_a_list_finds_nothing(inner: dict[str, Any]) -> None:
     tools = read_tools([{"name": "f", "parameters": {"type": "object", "properties": {"a": inner}}}])
     assert find_faults("f", {"a": [1]}, tools) == []
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [[{"name": "book", "arguments": RIGHT}], json.dumps([{"name": "book", "arguments": RIGHT}])],
+    ids=["list", "JSON"],
+)
+def test_the_column_answers_of_xlam_holds_calls(answers: Any, tmp_path: Path) -> None:
+    path = write(str(tmp_path / "xlam.jsonl"), [{"query": "A table", "tools": json.dumps([BOOK]), "answers": answers}])
+    (row,) = read_corpus(CorpusConfig(path, eval_share=0.0))
+    assert isinstance(row.target, tuple)
+    assert calls_in(row.target[0]) == find_calls(row.answer or "") == [Call("book", RIGHT)]
+    for row in ({"query": "A table", "answers": answers}, {"query": "A table", "tools": [BOOK], "answers": "No."}):
+        (read,) = read_corpus(CorpusConfig(write(str(tmp_path / "other.jsonl"), [row]), eval_share=0.0))
+        assert read.answer is read.target is None, "other columns of this name are not read"
+
+
+@pytest.mark.parametrize(
+    "roles", [("tool_call", "tool_response"), ("function-call", "function-response"), ("function_call", "observation")]
+)
+def test_roles_of_calls_and_results_have_several_names(roles: tuple[str, str], tmp_path: Path) -> None:
+    call, result = roles
+    turns = [("human", "A table"), (call, json.dumps({"name": "f", "arguments": {}})), (result, "1"), ("gpt", "Done.")]
+    path = write(str(tmp_path / "roles.jsonl"), [{"conversations": [{"from": role, "value": text} for role, text in turns]}])
+    (row,) = read_corpus(CorpusConfig(path, eval_share=0.0))
+    assert isinstance(row.prompt, tuple)
+    assert [turn["role"] for turn in row.prompt] == ["user", "assistant", "tool"]
+    assert calls_in(row.prompt[1]) == [Call("f", {})]
+
+
+@pytest.mark.parametrize("listed", ["{}", "<tools>\n{}\n</tools>", "You have {}. Use [f(x=1)] and {{}} as you like."])
+def test_calls_are_checked_against_tools_that_the_system_message_lists(listed: str) -> None:
+    system = {"role": "system", "content": listed.format(json.dumps([BOOK, {"type": "function", "function": FIND}]))}
+    user = {"role": "user", "content": "A table"}
+    calls = [("book", RIGHT), ("find", {}), ("look", {}), ("book", {"guests": 2})]
+    rows = [
+        Example(str(n), "t", (system, user), target=(structure({"role": "assistant", "function_call": call}),))
+        for n, call in enumerate({"name": name, "arguments": arguments} for name, arguments in calls)
+    ]
+    found = Traces().check(Corpus.from_examples(rows))
+    assert [(one.count, one.total, [row["id"] for row in one.evidence]) for one in found] == [(1, 4, ["2"]), (1, 4, ["3"])]

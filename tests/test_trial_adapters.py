@@ -67,7 +67,7 @@ def test_an_adapter_for_all_arms_and_what_is_refused(tmp_path: Path) -> None:
     train = dataclasses.replace(CONFIG.train, adapter="svf", steps=2)
     config = dataclasses.replace(CONFIG, train=train, trial=dataclasses.replace(CONFIG.trial, arms=("steered",)))
     plan, corpus = Plan("by hand", (Stage("main", "sft", 2, {"last": 1.0}),)), Corpus.load(run.corpus)
-    trial = Trial(run, config, plan, corpus, [str(base)], progress=lambda *_: None)
+    trial = Trial(run, config, plan, corpus, str(base), progress=lambda *_: None)
     trial.measure()
     trial.train(trial.arm_jobs(["steered"]))
     assert (run.branch("steered", 0) / "adapter").is_dir()

@@ -197,7 +197,6 @@ DECIDE_NO_BRANCH = {
         "depth",
         "heads",
         "vocabulary",
-        "bases",
         "warmup",
     },  # the digest of the starting model has them
     "trial": {
@@ -316,7 +315,7 @@ def test_shuffled_levels_are_measured_planned_and_trained_on_and_judged_on_the_t
 @pytest.mark.filterwarnings("ignore:.*keep_end.*:FutureWarning")
 def test_nulls_are_made_from_their_own_levers_plan(finished):
     run, base, _ = finished
-    trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)])
+    trial = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), str(base))
     permuted = trial.null_jobs(["permuted"], "equal_shares")[0]  # any arm can be the lever
     assert permuted.arm == "permuted.equal_shares"
     assert permuted.branch.plan.stages[0].selector == "equal_levels"
@@ -336,7 +335,7 @@ def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(fi
     done, base, _ = finished
     shutil.copytree(done.path, tmp_path / "run")
     run = RunFolder(tmp_path / "run")
-    job = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)]).arm_jobs(["uniform"])[1]
+    job = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), str(base)).arm_jobs(["uniform"])[1]
     final = run.branch("uniform", 1)
     assert branch.is_complete(final, job.digest)
     before = read_measurements(final / "after.parquet")
@@ -408,7 +407,7 @@ def test_a_branch_that_was_stopped_while_it_trained_goes_on_from_its_checkpoint(
         write_plan(run.plan, plan)
         trial = dataclasses.replace(CONFIG.trial, save_every=2 * stops)
         config = dataclasses.replace(CONFIG, train=train, trial=trial)
-        job = Trial(run, config, plan, Corpus.load(run.corpus), [str(base)]).arm_jobs([arm])[0]
+        job = Trial(run, config, plan, Corpus.load(run.corpus), str(base)).arm_jobs([arm])[0]
         begun.clear()
         if stops:
             with pytest.raises(KeyboardInterrupt):
@@ -435,7 +434,7 @@ def test_a_branch_that_was_stopped_at_its_end_writes_no_answer_again(finished, t
     done, base, _ = finished
     shutil.copytree(done.path, tmp_path / "run")
     run = RunFolder(tmp_path / "run")
-    job = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), [str(base)]).arm_jobs([arm])[0]
+    job = Trial(run, CONFIG, PLAN, Corpus.load(run.corpus), str(base)).arm_jobs([arm])[0]
     final = run.branch(arm, 0)
     before, folder = read_measurements(final / "after.parquet"), final.with_name(f".{final.name}.partial")
     names = {path.name for path in final.iterdir()}

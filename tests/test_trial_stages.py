@@ -55,7 +55,7 @@ def prepared(folder: Path, plan: Plan) -> RunFolder:
 
 
 def jobs_of(run: RunFolder, plan: Plan, arm: str = "steered", config: RunConfig = CONFIG) -> Trial:
-    trial = Trial(run, config, plan, Corpus.load(run.corpus), [str(run.path / "bases" / "base-0")], progress=lambda *_: None)
+    trial = Trial(run, config, plan, Corpus.load(run.corpus), str(run.path / "bases" / "base-0"), progress=lambda *_: None)
     trial.measure()
     trial.train(trial.arm_jobs([arm]))
     return trial

@@ -78,6 +78,7 @@ def write_findings(observations: Sequence[Observation], folder: Path) -> None:
         InputError: a folder that holds something else.
     """
     check_findings_folder(folder)
+    write_json(folder / OBSERVATIONS, worst_first(observations))  # first: after a kill it shows whose folder this is
     by_check: dict[str, list[Observation]] = defaultdict(list)
     for one in worst_first(observations):
         by_check[one.check].append(one)
@@ -89,7 +90,6 @@ def write_findings(observations: Sequence[Observation], folder: Path) -> None:
     for check in listing("checks"):
         if not any(one.evidence for one in by_check.get(check, ())):
             (folder / ROWS / f"{check}.jsonl").unlink(missing_ok=True)
-    write_json(folder / OBSERVATIONS, worst_first(observations))
 
 
 def check_findings_folder(folder: Path) -> None:

@@ -24,7 +24,7 @@ from mixwright.errors import InputError, join_some, unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, read_options
 from mixwright.records import Example, Text, plain
 from mixwright.records.corpus import Message
-from mixwright.tool_calls import decode, read_tools, structure
+from mixwright.tool_calls import CALL_ROLES, decode, read_tools, structure
 
 NAMES: dict[str, tuple[str, ...]] = {
     "id": ("id",),
@@ -148,8 +148,13 @@ Chat = tuple[Message, ...]
 REMEDY_EMPTY_VALUE = "Fill it in or drop the row."
 ROLES = ("system", "developer", "user", "assistant", "tool", "function", "ipython")
 """Roles that chat templates have; another is a typo, or would be lost in silence."""
-ROLE_BY_SHAREGPT_NAME = {"human": "user", "gpt": "assistant", "function_call": "assistant", "observation": "tool"}
-"""What ShareGPT data and LLaMA-Factory call a role -> what chat templates call it."""
+ROLE_BY_SHAREGPT_NAME = {
+    "human": "user",
+    "gpt": "assistant",
+    **dict.fromkeys(CALL_ROLES, "assistant"),
+    **dict.fromkeys(("observation", "tool_response", "function_response", "function-response"), "tool"),
+}
+"""What ShareGPT data, LLaMA-Factory and ms-swift call a role -> what chat templates call it."""
 
 
 class _Reading:
@@ -186,6 +191,7 @@ class _Reading:
         if "answer" not in self.values and isinstance(truth, str | int | float) and truth != "":
             self.values["answer"] = truth
             self.noted["answer from reward_model.ground_truth"] += 1
+        self.take_calls()
         task, texts = self.read_name("task", self.location.task or self.config.task), self.texts
         self.read_texts()
         self.take_flags()
@@ -225,11 +231,22 @@ class _Reading:
             **texts,
         )
 
+    def take_calls(self) -> None:
+        """Take the calls in the column `answers` of a row with tools as its answer, as xLAM has them."""
+        found = self.extra.get("answers")
+        text = found if isinstance(found, str) else json.dumps(found, default=str)
+        has_gold = "answer" in self.values or "target" in self.values
+        if not has_gold and read_tools(self.extra.get("tools")) and not isinstance(structure_answer(text), str):
+            self.values["answer"] = text
+            del self.extra["answers"]
+            self.noted["answer from answers"] += 1
+
     def find_unread(self, answer: str | None, *, is_truth: bool) -> list[str]:
         """Return the columns that nothing is made of."""
         read_by_name = {UNTRAINED_TURNS, *(OPTION_COLUMNS if answer is not None else ())}
         read_by_name |= {MASK_COLUMN} if self.texts["target"] is not None else set()
         read_by_name |= {"reward_model"} if is_truth else set()
+        read_by_name |= {"tools"} if self.extra.get("tools") in ([], "[]", "") else set()
         unread_texts = [
             self.columns[ours]
             for ours in ("messages", "text")

@@ -29,9 +29,11 @@ class Graded:
     """Probe that measures the rows where nothing of them can be graded; None where answers are graded."""
     all_rows: Corpus | None = None
     """All rows, those of tasks that cannot be graded among them; None where `corpus` has them all."""
+    judged: bool = False
+    """Whether `corpus` has rows that no grader reads, for a model to judge."""
 
 
-def read_graded(config: CorpusConfig, *, graders_are_named: bool, ungraded: bool = False) -> Graded:
+def read_graded(config: CorpusConfig, *, graders_are_named: bool, ungraded: bool = False, judged: bool = False) -> Graded:
     """The corpus with a grader for each task; a task that none is proposed for is left out, and said.
 
     Args:
@@ -39,6 +41,7 @@ def read_graded(config: CorpusConfig, *, graders_are_named: bool, ungraded: bool
         graders_are_named: whether the user named `config.grader`; without that, tasks that `config.graders` lacks get
             what their answers look like.
         ungraded: rows of which nothing can be graded are taken, too, if all of them are pairs or have targets.
+        judged: every row is taken, because a model judges what no grader does.
 
     Raises:
         InputError: as `read_corpus` does, or when nothing of it can be graded.
@@ -50,6 +53,8 @@ def read_graded(config: CorpusConfig, *, graders_are_named: bool, ungraded: bool
     if graders != dict(config.graders):
         corpus = read_corpus(chosen_config)  # again: where a task has a grader, its targets are answers
     notes = [*(f"corpus: {note}" for note in corpus.notes), *notes]
+    if judged:
+        return Graded(corpus, chosen_config, tuple(notes), judged=True)
     gradable_tasks = [task for task in corpus.tasks if grader_by_task.get(task, "") is not None]
     probe = _probe(corpus_as_read) if ungraded and not gradable_tasks else None
     if probe is not None:

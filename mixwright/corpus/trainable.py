@@ -38,7 +38,7 @@ def leave_out_bare(corpus: Corpus) -> Corpus:
         return corpus
     places = join_some(table.filter(is_bare)["source"].to_pylist())
     kept = corpus.take(pc.indices_nonzero(pc.invert(is_bare)).to_numpy())
-    note = f"{count:,} of {total:,} rows left out, which have no completion or end with the user's turn ({places})"
+    note = f"{count:,} of {total:,} training rows left out, which have no completion or end with the user's turn ({places})"
     return Corpus(kept.table, corpus.graders, notes=(*corpus.notes, note))
 
 

@@ -1,4 +1,4 @@
-"""Starting models of a run: given checkpoints as they are, or tiny ones that the extras build and warm up, in parallel."""
+"""Starting model of a run: a given checkpoint as it is, or a tiny one that the extras build and warm up."""
 
 from __future__ import annotations
 
@@ -20,39 +20,29 @@ WHOLE_MARK_FILE = "config.json"
 
 @dataclass(frozen=True, slots=True)
 class BaseJob:
-    """One tiny base to build."""
+    """A tiny base to build."""
 
     run: str
     """Run folder, with corpus/."""
-    base_index: int
-    """Which of the bases."""
     config: RunConfig
     """Settings of the run."""
     relative_to: str = ""
     """Folder that relative paths in it start from."""
 
 
-def bases_of(model: ModelConfig, run: RunFolder) -> list[str]:
-    """Checkpoint folders or hub names of the starting models; tiny ones may not be built yet."""
-    if model.path != TINY_PREFIX:
-        return [resolve_model(model.path)]
-    return [str(run.path / "bases" / f"base-{base_index}") for base_index in range(max(1, model.bases))]
+def base_of(model: ModelConfig, run: RunFolder) -> str:
+    """Checkpoint folder or hub name of the starting model; a tiny one may not be built yet."""
+    return resolve_model(model.path) if model.path != TINY_PREFIX else str(run.path / "bases" / "base-0")
 
 
-def build_bases(run: CheckedRun, workers: Workers) -> None:
-    """Build and warm up the tiny bases that are not there yet; nothing to do for given checkpoints."""
-    if run.config.model.path != TINY_PREFIX:
+def build_base(run: CheckedRun, workers: Workers) -> None:
+    """Build and warm up a tiny starting model that is not there yet; nothing to do for a given checkpoint."""
+    base = base_of(run.config.model, run.folder)
+    if run.config.model.path != TINY_PREFIX or (Path(base) / WHOLE_MARK_FILE).is_file():
         return
-    bases, folder = bases_of(run.config.model, run.folder), run.folder.path
-    missing_indices = [base_index for base_index, built in enumerate(bases) if not (Path(built) / WHOLE_MARK_FILE).is_file()]
-    shared = (run.config, str(run.relative_to))
-    log = folder / "bases" / "log.txt"
-    jobs = [
-        Job(f"base {base_index}", find_builder().build_base, BaseJob(str(folder), base_index, *shared), log=log)
-        for base_index in missing_indices
-    ]
-    if jobs:
-        workers.run(jobs, title="warm up")
+    job = BaseJob(str(run.folder.path), run.config, str(run.relative_to))
+    log = run.folder.path / "bases" / "log.txt"
+    workers.run([Job("base", find_builder().build_base, job, log=log)], title="warm up")
 
 
 def find_builder() -> Any:

@@ -104,7 +104,7 @@ def load_base(model: ModelConfig, path: str) -> Learner:
 
     Args:
         model: the settings.
-        path: as `bases_of` has it, or a folder that was saved since.
+        path: as `base_of` has it, or a folder that was saved since.
 
     Raises:
         InputError: as `load_learner`.

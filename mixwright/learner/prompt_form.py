@@ -116,6 +116,13 @@ class PromptForm:
         return [f"{name}={json.dumps(value)}" for name, value in sorted(self.arguments.items())]
 
 
+SET_BY_US = (
+    *("messages", "conversation", "tools", "documents", "chat_template", "add_generation_prompt", "tokenize", "return_dict"),
+    *("continue_final_message", "padding", "truncation", "max_length", "return_tensors", "return_assistant_tokens_mask"),
+)
+"""Arguments of `apply_chat_template` that are no argument of a template."""
+
+
 def parse_arguments(typed: Sequence[str]) -> dict[str, Any]:
     """Return arguments of a chat template typed as NAME=VALUE, values in JSON where they are. Raises InputError."""
     arguments: dict[str, Any] = {}
@@ -123,6 +130,8 @@ def parse_arguments(typed: Sequence[str]) -> dict[str, Any]:
         name, sign, value = text.partition("=")
         if not sign or not name.isidentifier() or name in arguments:
             raise InputError("NAME=VALUE with --template, each name once", repr(text), "Write enable_thinking=false.")
+        if name in SET_BY_US:
+            raise InputError("an argument of the chat template itself with --template", name, "Leave it out: it is set.")
         try:
             arguments[name] = json.loads(value)
         except ValueError:

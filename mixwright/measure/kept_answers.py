@@ -30,14 +30,14 @@ class KeepingLearner(Learner):
     ones the longest known part counts, whatever room it was written in: it is cut, or continued, to the room asked for.
     """
 
-    def __init__(self, learner: Learner, path: Path | None, *, others: Sequence[Path] = ()) -> None:
-        """Take over `learner`; what the files have of another checkpoint, or of prompts in another form, is never found.
+    def __init__(self, learner: Learner, path: Path | None) -> None:
+        """Take over `learner`; what the file has of another checkpoint, or of prompts in another form, is never found.
 
-        Without a path they are kept in memory alone; `others` are files of other processes, which are read.
+        Without a path they are kept in memory alone.
         """
         vars(self).update(vars(learner))
         self._path, self._fingerprint = path, _fingerprint(learner)
-        self._known = {key: row for file in [*others, *([] if path is None else [path])] for key, row in _read_rows(file)}
+        self._known = dict(() if path is None else _read_rows(path))
 
     @classmethod
     def in_store(cls, learner: Learner) -> KeepingLearner:

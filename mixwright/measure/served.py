@@ -356,11 +356,11 @@ def _without_key(text: str) -> str:
     return text.replace(key, "***") if len(key) >= LEAST_KEY else text
 
 
-def find_model(url: str) -> str:
-    """The one model that a server lists. Raises InputError where there is none, or more than one."""
+def find_model(url: str, option: str = "--served-model") -> str:
+    """The one model that a server lists, if `option` names none. Raises InputError where there is none, or more than one."""
     import openai
 
-    remedy = "Name it: --served-model NAME."
+    remedy = f"Name it: {option} NAME."
     with make_client(url) as client:
         try:
             listed = _call_within_limit(lambda: list(client.with_options(max_retries=1).models.list()), url)
@@ -371,7 +371,7 @@ def find_model(url: str) -> str:
             raise _to_input_error(error, Asking(url, "", 1)) from None
         except Exception as error:  # some servers have no list
             got = heard(error) if isinstance(error, openai.APIError) else "something else"
-            remedy = "Check that the address is that of the API, with /v1, or name the model: --served-model NAME."
+            remedy = f"Check that the address is that of the API, with /v1, or name the model: {option} NAME."
             raise InputError(f"the list of models of {url}", got, remedy) from None
     if len(names) != 1 or heard(names[0]) != names[0]:
         raise InputError(f"one model at {url}, with a printable name", heard(", ".join(names)) or "none", remedy)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import mixwright
 from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
-from mixwright.learner.bases import bases_of, build_bases
+from mixwright.learner.bases import base_of, build_base
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.mine.choosing import check_row_count
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
@@ -77,8 +77,8 @@ def mine_in_run(
     config, folder, options = run.config, run.folder, options_of(run.config.mine, name, keep)
     miner = make_miner(name, options)
     check_row_count(len(run.corpus.select(split="train")), miner.count_needed_rows())
-    build_bases(run, workers)
-    start = bases_of(config.model, folder)[0]
+    build_base(run, workers)
+    start = base_of(config.model, folder)
     miner.prepare(run, workers, start, say)
     rows = miner.read_rows(run.corpus, folder, start)
     if take_over and is_mined(folder, name, mined_from_digest(rows, options, config.seed)):
@@ -119,8 +119,8 @@ def mine_rehearsal(run: CheckedRun, workers: Workers, *, say: Callable[[str], No
         table.exists() and table.stat().st_mtime >= rows.stat().st_mtime
     ):
         return
-    build_bases(run, workers)
-    job = MineJob(str(folder.path), bases_of(config.model, folder)[0], config, REHEARSAL_TABLE, {})
+    build_base(run, workers)
+    job = MineJob(str(folder.path), base_of(config.model, folder), config, REHEARSAL_TABLE, {})
     (notes,) = workers.run([Job("rehearsal", answer_prompts_to_rehearse, job)], title="rehearsal")
     for note in notes:
         say(f"  {note}")

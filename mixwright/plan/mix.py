@@ -176,12 +176,6 @@ def as_chat(text: Text, role: str = "user") -> list[dict[str, Any]]:
     return [{"role": role, "content": text}] if isinstance(text, str) else list_messages(text)
 
 
-def completion_like_prompt(example: Example) -> str | list[dict[str, str]]:
-    """The target as text or as messages, whichever the prompt is: TRL takes rows in which both have one form."""
-    target = example.target or ""
-    return messages(target) if isinstance(example.prompt, str) else as_chat(target, "assistant")
-
-
 def target_of(example: Example) -> Text:
     """What is to be answered: the target, else the answer."""
     return example.target if example.target is not None else example.answer or ""

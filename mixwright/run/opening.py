@@ -60,7 +60,7 @@ def open_run_folder(
             run.corpus.save(folder.corpus)
         if not is_up_to_date:
             seeds = {"run": config.seed, "trial_seed_count": config.trial.seeds}
-            settings = settings_for_reader(config.train, config.planner, resolved) | {"bases": config.model.bases}
+            settings = settings_for_reader(config.train, config.planner, resolved)
             if config.measure.engine == "vllm":
                 settings |= {"engine": engine_name()}
             inputs = digests_of(run.corpus, config.corpus, relative_to)

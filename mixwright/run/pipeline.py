@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mixwright.audit.stage import audit_run_folder, complaints
 from mixwright.config import RunConfig
-from mixwright.measure.bases import measure_bases
+from mixwright.measure.bases import measure_start
 from mixwright.mine.job import mine_rehearsal, with_mined_rehearsal
 from mixwright.plan.stage import plan_run
 from mixwright.records import Verdict
@@ -86,7 +86,7 @@ def audit_and_measure(run: CheckedRun, workers: Workers, *, say: Callable[[str],
             say(line)
     if is_stale(folder.measurements("before"), rows):
         say("measure: testing what the model can do")
-        measure_bases(run, workers, say=say)
+        measure_start(run, workers, say=say)
 
 
 def is_stale(output: Path, *sources: Path) -> bool:

@@ -17,7 +17,7 @@ from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.checks import refuse_settings, warn_at_start
+from mixwright.trainers.checks import refuse_settings
 from mixwright.trainers.rewards import (
     AsyncExit,
     limit_and_check,
@@ -158,7 +158,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         return [limit_and_check(reward_func, self.steering, run, step, tasks, count) for reward_func in self.reward_funcs]
 
     def begin_steering(self) -> None:
-        """Take over beta, and warn of rows that are mostly too hard."""
+        """Take over beta."""
         if self.steered is not None:
             self.beta = self.steered.beta  # brought back from a checkpoint, or as it was
-            warn_at_start(self.steered, self.steering.plan)

@@ -13,6 +13,7 @@ import json
 import re
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -96,7 +97,8 @@ def _label(
     with _quiet():
         given = SFTConfig(output_dir="unused", report_to=[], bf16=False, **_of_config(settings, AFTER_LABELS))
     template = trainer.chat_template or tokenizer.chat_template
-    reader = _Reader(tokenizer, template, inference_template)
+    arguments = next((dict(row["chat_template_kwargs"]) for row in rows if row.get("chat_template_kwargs")), {})
+    reader = _Reader(tokenizer, template, inference_template, arguments)
     limit = None if given.packing and given.packing_strategy != "bfd" else given.max_length
     excess = settings.get("excess_length_strategy", "truncate")
     keeps_end = given.truncation_mode == "keep_end" and not given.packing  # packs are cut at the end
@@ -192,8 +194,11 @@ def _quiet() -> Iterator[None]:
 class _Reader:
     """Reads one row along with its labels: whose words they are, where it ends, and what is wrong with it."""
 
-    def __init__(self, tokenizer: Any, template: str | None, inference_template: str | None) -> None:
+    def __init__(
+        self, tokenizer: Any, template: str | None, inference_template: str | None, arguments: Mapping[str, Any]
+    ) -> None:
         self.tokenizer, self.template, self.inference_template = tokenizer, template, inference_template
+        self.arguments = arguments
         self.special = sorted(set(tokenizer.all_special_tokens), key=len, reverse=True)
         asked = [{"role": "user", "content": "U"}]
         self.header = self._render(asked, add_generation_prompt=True)[len(self._render(asked)) :] if template else ""
@@ -201,7 +206,7 @@ class _Reader:
         self.stops = {tokenizer.eos_token_id} | self._find_stop()
 
     def _render(self, messages: Any, template: str | None = None, **how: Any) -> str:
-        how = {"chat_template": template or self.template, "tokenize": False, **how}
+        how = {"chat_template": template or self.template, "tokenize": False, **self.arguments, **how}
         return str(self.tokenizer.apply_chat_template(messages, **how))
 
     def _find_stop(self) -> set[int]:
@@ -276,7 +281,8 @@ class _Reader:
         has_thoughts = thinks or any(map(THOUGHTS.search, texts))
         if THOUGHTS.search(text) and not has_thoughts:
             faults.add("thoughts added")
-        if any(thought.strip() and thought.strip()[:SHOWN_THOUGHT] not in text for thought in _thoughts_of(turns or [])):
+        begins = Counter(thought.strip()[:SHOWN_THOUGHT] for thought in _thoughts_of(turns or []) if thought.strip())
+        if any(text.count(begin) < count for begin, count in begins.items()):  # turns may have the same thoughts
             faults.add("thoughts dropped")
         if any(token in one for one in texts for token in self.special):
             faults.add("special token in text")

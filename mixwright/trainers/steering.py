@@ -1,7 +1,5 @@
 """Class `SteeringConfig`, what a user says about steering, and what is built from it: plan, pool and run."""
 
-# ruff: noqa: RUF009 - the calls in the defaults make fields
-
 from __future__ import annotations
 
 import hashlib
@@ -11,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -25,13 +23,6 @@ from mixwright.steer.pool import Pool, make_pool
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-    Columns = Mapping[str, str]
-    Options = Mapping[str, Mapping[str, Any]]
-    Range = Sequence[float]
-else:  # as HfArgumentParser reads it from a command line: a mapping as JSON, a range as two numbers
-    Columns = Options = dict | str | None
-    Range = list[float]
 
 INDEX_COLUMN = "mixwright_index"
 """Column that carries a row's pool index through the trainer; taken out before reward functions see the row."""
@@ -58,76 +49,42 @@ STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
 
 
-def _setting(default: Any, help_text: str) -> Any:
-    """A field that says on the command line what it is."""
-    metadata = {"help": help_text}
-    if isinstance(default, dict):
-        return field(default_factory=dict, metadata=metadata)
-    return field(default=default, metadata=metadata)
-
-
 @dataclass
 class SteeringConfig:
-    """How a trainer is steered, beside TRL's own argument classes: `True` and a path stand for `SteeringConfig()` and
-    `SteeringConfig(plan=path)`.
-
-    `transformers.HfArgumentParser` and `trl.TrlParser` read its fields from a command line and from TRL's flat YAML file;
-    on a command line a mapping is written as JSON, a range as two numbers.
+    """How a trainer is steered: `True` and a path stand for `SteeringConfig()` and `SteeringConfig(plan=path)`.
 
     Raises:
-        InputError: a value that cannot be used.
+        InputError: a value that cannot be used, or an option that its lever does not take.
     """
 
-    _argument_group_name: ClassVar[str] = "steering (Mixwright)"
-    plan: Plan | str | Path | None = _setting(
-        None,
-        "A plan, or the path of a plan.yaml. None: weight tasks by their rows and steer by difficulty, without prior "
-        "measurements.",
-    )
-    folder: str | Path | None = _setting(
-        None, "Folder for decisions, steps, draws and proof; None: steering/ in output_dir."
-    )
-    draw_seed: int | None = _setting(None, "Seed of the sampling; None takes the trainer's seed.")
-    permute_rewards: bool = _setting(
-        False, "Control for trials: permute the rewards inside each group after the engine has seen them."
-    )
-    columns: Columns = _setting(
-        {},
-        "Field (id, task, level, answer, options) -> column of the dataset, where they differ; an empty name ignores the "
-        "field.",
-    )
-    reward_seconds: float = _setting(
-        600.0,
-        "Seconds that a reward function may take for the completions of one process; 0 sets no limit. After 60 s a warning "
-        "names it. A call that blocks the thread of an async function is named but not interrupted; reward models have no "
-        "limit.",
-    )
-    slow_rewards: SlowRewards = _setting(
-        "stop", "If a call takes longer: stop ends training, wrong gives its completions the reward of a wrong answer."
-    )
-    unscored_batches: int = _setting(
-        3, "Generation batches in a row without any score after which training stops; 0 never stops."
-    )
-    reward_range: Range | None = _setting(
-        None,
-        "Rewards of a wrong and of a right answer, summed over the reward functions with their weights. None: the range of "
-        "the plan, else 0 to 1. Steering clips rewards outside.",
-    )
-    options: Options = _setting(
-        {},
-        "Keyword arguments of plug-ins by kind.name, which override the plan's: {selectors.difficulty: {explore: 0.1}}.",
-    )
+    plan: Plan | str | Path | None = None
+    """A plan, or the path of a plan.yaml. None: weight tasks by their rows and steer by difficulty, without prior
+    measurements."""
+    folder: str | Path | None = None
+    """Folder for decisions, steps, draws and proof; None: steering/ in output_dir."""
+    draw_seed: int | None = None
+    """Seed of the sampling; None takes the trainer's seed."""
+    permute_rewards: bool = False
+    """Control for trials: permute the rewards inside each group after the engine has seen them."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Field (id, task, level, answer, options) -> column of the dataset, where they differ; an empty name ignores the
+    field."""
+    reward_seconds: float = 600.0
+    """Seconds that a reward function may take for the completions of one process; 0 sets no limit. After 60 s a warning
+    names it. A call that blocks the thread of an async function is named but not interrupted; reward models have no
+    limit."""
+    slow_rewards: SlowRewards = "stop"
+    """If a call takes longer: stop ends training, wrong gives its completions the reward of a wrong answer."""
+    unscored_batches: int = 3
+    """Generation batches in a row without any score after which training stops; 0 never stops."""
+    reward_range: Sequence[float] | None = None
+    """Rewards of a wrong and of a right answer, summed over the reward functions with their weights. None: the range of
+    the plan, else 0 to 1. Steering clips rewards outside."""
+    options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Keyword arguments of plug-ins by kind.name, which override the plan's: {selectors.difficulty: {explore: 0.1}}."""
 
     def __post_init__(self) -> None:
-        """Raises InputError for a value that cannot be used, or for an option that its lever does not take."""
-        for name in ("columns", "options"):
-            if isinstance(text := getattr(self, name), str):  # of a command line
-                try:
-                    setattr(self, name, json.loads(text))
-                except json.JSONDecodeError as error:
-                    expected = f"steering.{name} as mapping; on a command line, as JSON"
-                    remedy = "Quote the whole mapping in the shell."
-                    raise InputError(expected, f"{text[:80]!r} ({error})", remedy) from None
+        """Check the values. Raises InputError for one that cannot be used."""
         check_settings(self)
 
 

@@ -12,10 +12,7 @@ from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.measure.bases import (
     MeasureJob,
     base_name,
-    count_parts,
     measure_base,
-    part_jobs,
-    pool_measurements,
     shuffled_name,
 )
 from mixwright.measure.kept_folder import drop_kept
@@ -55,8 +52,8 @@ class Trial:
     """Under trial."""
     corpus: Corpus
     """Rows of both splits."""
-    bases: Sequence[str]
-    """Checkpoint folders or hub names with different last parts."""
+    base: str
+    """Checkpoint folder or hub name of the starting model."""
     workers: Workers | None = None
     """Running workers; None starts own ones for each batch of jobs."""
     progress: Progress | None = None
@@ -91,26 +88,19 @@ class Trial:
         return self._make_jobs(branches)
 
     def measure(self, *, shuffled: bool = False) -> None:
-        """Measure the starting models that were not, by the cells of shuffled levels where that is asked for.
+        """Measure the starting model if it was not, by the cells of shuffled levels where that is asked for.
 
         Raises:
-            InputError: an earlier version measured them.
+            InputError: an earlier version measured it.
         """
-        logs = self.run.path / "trial" / "logs"
-        jobs, measure_jobs = [], []
-        for base in self.bases:
-            name = base_name(base)
-            file = shuffled_name(name) if shuffled else name
-            if not self.run.measurements(file).is_file():
-                measure_jobs.append(job := MeasureJob(str(self.run.path), base, name, self.config, shuffled))
-                jobs.append(Job(f"measure {file}", measure_base, job, log=logs / f"{file}.log"))
-        if measure_jobs and not shuffled:
-            parts = count_parts(self.config, self.corpus, self.worker_count, len(measure_jobs))
-            self._run_in_workers(part_jobs(measure_jobs, parts) if parts > 1 else [], "write")
-        self._run_in_workers(jobs, "measure")
+        name = base_name(self.base)
+        file = shuffled_name(name) if shuffled else name
+        if not self.run.measurements(file).is_file():
+            job = MeasureJob(str(self.run.path), self.base, name, self.config, shuffled)
+            log = self.run.path / "trial" / "logs" / f"{file}.log"
+            self._run_in_workers([Job(f"measure {file}", measure_base, job, log=log)], "measure")
         drop_kept(self.run.path)
-        for base in self.bases:
-            read_scores(self.run.measurements(base_name(base)))  # refused before hours of training
+        read_scores(self.run.measurements(name))  # refused before hours of training
 
     def unfinished(self, jobs: Sequence[BranchJob]) -> list[BranchJob]:
         """Return those that were not finished under the same plan, settings and data."""
@@ -129,23 +119,22 @@ class Trial:
 
     def _make_jobs(self, branches: Mapping[str, Branch]) -> list[BranchJob]:
         """Return the jobs of each arm and how it trains, on every seed."""
-        corpus_digest, base_digests = self.corpus.digest(), {base: base_digest(base) for base in self.bases}
+        corpus_digest, digest_of_base = self.corpus.digest(), base_digest(self.base)
         jobs = []
         for seed in range(self.config.trial.seeds):
-            base = self.bases[seed % len(self.bases)]
             for arm, branch in branches.items():
                 table = self.data if branch.rows != "all" else None
                 digest = branch_digest(
                     branch,
                     self.config,
                     corpus=corpus_digest,
-                    digest_of_base=base_digests[base],
+                    digest_of_base=digest_of_base,
                     arm=arm,
                     seed=seed,
                     digest_of_data="" if table is None else table.digest_of_rows(branch.rows),
                 )
                 data = "" if table is None else str(table.path)
-                jobs.append(BranchJob(str(self.run.path), arm, branch, seed, base, self.config, digest, data))
+                jobs.append(BranchJob(str(self.run.path), arm, branch, seed, self.base, self.config, digest, data))
         return jobs
 
     def _plan_anew(self, shuffled: Corpus) -> Plan:
@@ -154,8 +143,8 @@ class Trial:
         Plug-ins, their options and the number of steps are those under trial, edits by hand included.
         """
         self.measure(shuffled=True)
-        rows = [read_measurements(self.run.measurements(shuffled_name(base_name(base)))) for base in self.bases]
-        new_plan = make_plan(self.config.plan, self.config.train, shuffled, pool_measurements(rows))
+        rows = read_measurements(self.run.measurements(shuffled_name(base_name(self.base))))
+        new_plan = make_plan(self.config.plan, self.config.train, shuffled, rows)
         stage, first_stage = self.plan.stages[0], new_plan.stages[0]
         changed_stage = replace(stage, weights=first_stage.weights, band=first_stage.band, bands=first_stage.bands)
         return Plan(new_plan.planner, (changed_stage,), new_plan.cells, why=new_plan.why)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mixwright.answers.score import read_scores
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 AGAINST_WORDS: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
 
 
-def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, bases: Iterable[str | Path]) -> tuple[Power, ...]:
+def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, base: str) -> tuple[Power, ...]:
     """What the trial can see: against the untrained model, and against another trained arm; empty without graded rows.
 
     Args:
         config: seeds, items, decoding, arms.
-        run: measurements of the starting models are read from it, where it has some.
+        run: measurements of the starting model are read from it, where it has some.
         corpus: tells the items where nothing was measured yet.
-        bases: starting models.
+        base: starting model.
     """
     if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
         return ()  # earlier trials say nothing of the noise of a loss or of preferences
-    before = [_read_scores(run.measurements(base_name(base))) for base in bases]
-    before = [scores for scores in before if len(scores.items)]
+    scores = _read_scores(run.measurements(base_name(base)))
+    before = [scores] if len(scores.items) else []
     cells = cells_of(before, config.measure.samples) or _planned_cells(corpus, config.measure.items)
     if not cells:
         return ()

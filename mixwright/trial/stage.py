@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
-from mixwright.learner.bases import bases_of, build_bases
+from mixwright.learner.bases import base_of, build_base
 from mixwright.mine.job import REHEARSAL_TABLE, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.stage import summary_of
 from mixwright.plan.validate import validate_plan
@@ -81,7 +81,7 @@ def checked_trial(run: CheckedRun) -> Trial:
                 if branch.trains:
                     check_training(stage.objective, rows)
                 restrict_plan(replace(branch.plan, stages=(stage,)), rows.cells())
-    return Trial(run.folder, config, plan, corpus, bases_of(config.model, run.folder), data=data)
+    return Trial(run.folder, config, plan, corpus, base_of(config.model, run.folder), data=data)
 
 
 def try_plan(
@@ -96,7 +96,7 @@ def try_plan(
 
     Without a `deadline` one begins now, where the settings have a budget.
     """
-    build_bases(run, workers)
+    build_base(run, workers)
     return run_trial(replace(trial, workers=workers), say=say, deadline=deadline)
 
 
@@ -107,9 +107,9 @@ def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] 
     """
     mine_rehearsal(run, workers, say=say)  # a plan that was written by hand may draw rows that nobody made yet
     plan, corpus = checked_plan(run)
-    build_bases(run, workers)
+    build_base(run, workers)
     folder, config = run.folder, replace(run.config, trial=replace(run.config.trial, seeds=1))
-    (job,) = Trial(folder, config, plan, corpus, bases_of(config.model, folder)).arm_jobs([PLAN_ARM])
+    (job,) = Trial(folder, config, plan, corpus, base_of(config.model, folder)).arm_jobs([PLAN_ARM])
     is_stale = folder.result.exists() and not is_complete(folder.branch(job.arm, job.seed), job.digest)
     log = folder.path / "trial" / "logs" / f"{job.arm}.0.log"
     (branch,) = workers.run([Job(f"{job.arm}, seed 0", train_branch, job, log=log)], title="steer")
@@ -148,7 +148,7 @@ def run_trial(
     deadline = deadline or Deadline(trial.config.trial.budget_minutes)
     arms, notes = _drop_idle_ablations(trial)
     trial.measure()
-    powers = foresee_power(trial.config, run, trial.corpus, trial.bases)
+    powers = foresee_power(trial.config, run, trial.corpus, trial.base)
     for line in format_power(powers):
         say(f"  {line}")
     trial, seed_notes = train_within(trial, arms.always_run, deadline, say)

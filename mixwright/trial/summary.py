@@ -64,7 +64,6 @@ def summarise(
     effects, by_task, judgements, mined_contrasts = _judge_arms(findings, arms, nulls_by_lever)
     all_branches = list(itertools.chain(*branches.values()))
     rows = [row for branch in all_branches for row in branch_rows(branch, findings.outcome, findings.protected)]
-    bases = sorted({branch.info.base for branch in all_branches})
     rollouts = {arm: _count_rollouts(branches[arm]) for arm in names}
     advice = None
     if data is not None:
@@ -82,7 +81,7 @@ def summarise(
         rollouts=rollouts,
         decoding=findings.outcome,
         margin=config.trial.margin,
-        notes=(*_notes(config.trial.seeds, findings.outcome, bases), *notes),
+        notes=(*_notes(config.trial.seeds, findings.outcome), *notes),
         selection=advice,
     )
 
@@ -178,14 +177,12 @@ def _count_rollouts(branches: Sequence[BranchFiles]) -> int:
     return sum(branch.charged_rollouts for branch in branches) + sum(before.values())
 
 
-def _notes(seeds: int, outcome: Outcome, bases: Sequence[str]) -> list[str]:
+def _notes(seeds: int, outcome: Outcome) -> list[str]:
     """What a reader has to know before believing the table."""
     notes = [
         f"{PRIMARY_SENTENCES[outcome]}, all held-out items, averaged over tasks. Intervals: 95 %, over seeds and "
         "items; several comparisons are corrected by Holm, except those that must hold against every reference.",
-        "All seeds start from one model, so nothing is known about other starting models."
-        if len(bases) == 1
-        else f"{seeds} seeds start from {len(bases)} models, and the intervals hold for these models only.",
+        "All seeds start from one model, so nothing is known about other starting models.",
     ]
     if seeds < MIN_SEEDS:
         notes.append(f'With fewer than {MIN_SEEDS} seeds every result is "cannot tell".')

@@ -66,6 +66,7 @@ def audit(
     fix: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     mask: Annotated[bool, typer.Option("--mask")] = False,
     model: Annotated[str | None, typer.Option()] = None,
+    template: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None,
     cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
     context: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
 ) -> AuditReport:
@@ -91,6 +92,7 @@ def audit(
         fix: Write a copy of TRAIN without exact duplicates, empty answers and copies of held-out items, and a manifest.
         mask: With --fix: leave wrong steps out of the loss (column mask, or train: false).
         model: Model to train: also check target tokens, template and truncation, as preview does.
+        template: With --model: argument of its chat template, such as enable_thinking=false; repeatable.
         cue: Column whose values may give the answer away, for the check cues. Repeatable.
         context: Column that the author of the completions saw but the model will not, for the check unseen. Repeatable.
 
@@ -105,6 +107,8 @@ def audit(
     asked = [name for name in CHECKS if name in (checks or ())]
     if asked and model is None:
         raise InputError(f"--model with --check {asked[0]}", "none", "Name the model that will be trained.")
+    if template and model is None:
+        raise InputError("--model with --template", "none", "Name the model that will be trained.")
     refuse_held_out(config.train)
     _check_files(config, out, fix, mask=mask)
     corpus = train if isinstance(train, Corpus) else read_corpus(config)
@@ -114,7 +118,7 @@ def audit(
             raise InputError("a file of the rows, to label", "rows in memory", "Name the file.")
         from mixwright.verbs.preview import preview  # needs TRL
 
-        labelled = preview(config.train, model=model, column=column).labelled
+        labelled = preview(config.train, model=model, column=column, template=template).labelled
         check_options |= {name: {"labelled": labelled} for name in CHECKS}
     if fix is not None:
         cleaned = clean(corpus, checks, check_options, mask=mask)

@@ -18,7 +18,7 @@ from mixwright.verbs.options import MEASURING, Measuring, parse_graders
 from mixwright.verbs.output import say
 
 HOW_ASKED = ("column", "task", "grader", "greedy", "chat_template", "system", "template")
-WHAT_PASSES = ("protect", "protect_behaviour", "each", "margin", "same", "cannot_tell", "suite", "suite_seed")
+WHAT_PASSES = ("protect", "protect_behaviour", "each", "margin", "same", "cannot_tell", "suite", "suite_seed", "judge")
 """Options of `Measuring` and of `Gating` that decide what passes; amounts, such as `--items`, do not."""
 DIGEST_LENGTH = 12
 """Characters of a digest that are kept."""

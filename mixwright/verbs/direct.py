@@ -45,6 +45,7 @@ def read_rows(
     measuring: Measuring,
     *,
     ungraded: bool = False,
+    judged: bool = False,
     rehearse: str | None = None,
     tell: Callable[[str], None] = say,
 ) -> Graded:
@@ -53,6 +54,7 @@ def read_rows(
     Args:
         measuring: the options.
         ungraded: rows of which nothing can be graded are taken, too.
+        judged: the same, for a model to judge them.
         rehearse: rows of what the model can do already.
         tell: told what was taken.
 
@@ -65,10 +67,10 @@ def read_rows(
     held_out = measuring.held_out if measuring.train else None
     config = CorpusConfig(rows, held_out, rehearse, eval_share=0.0, columns=parse_columns(measuring.column))
     config = replace(config, task=measuring.task or "all", grader=grader_of_all or "exact", graders=grader_by_task)
-    graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded)
+    graded = read_graded(config, graders_are_named=grader_of_all is not None, ungraded=ungraded, judged=judged)
     for note in graded.notes:
         tell(note)
-    if graded.probe is None:
+    if graded.probe is None and not judged:
         check_items(graded.corpus)
     return graded
 

@@ -55,6 +55,17 @@ class Gating:
     """File of the accepted baseline: BEFORE, the items and these options must be those that were accepted."""
     bless: Annotated[bool, typer.Option("--bless")] = False
     """If AFTER passes (or with --no-gate), accept it as the new baseline: write --baseline FILE."""
+    judge: Annotated[str | None, typer.Option(metavar="URL|COMMAND")] = None
+    """Model that judges answers without a metric (or of --grader TASK=judge): a server, or a command that reads and writes
+    JSON lines. It passes a model only with labels of yours."""
+    judge_labels: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Your labels of a random sample of the answers; default: to_label.jsonl in the folder, once a first run wrote it."""
+    judge_sample: Annotated[int | None, typer.Option(min=8)] = None
+    """Items of each task to label. Default: 50, or those of the file of labels."""
+    judge_rubric: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    """Text that says which answers pass; default: those that do all that the request asks, correctly."""
+    judge_model: Annotated[str | None, typer.Option(metavar="NAME")] = None
+    """Model to use on the judge's server. Default: the only one that it lists."""
     rings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Group of tasks with a bound of its own -> its tasks; an empty one has those of no other."""
 
@@ -103,6 +114,8 @@ class Gating:
                 raise unknown_name("behaviour (--protect-behaviour)", name, BEHAVIOURS)
         if self.bless and self.baseline is None:
             raise InputError("--baseline FILE with --bless", "none", "Name the file of the accepted baseline.")
+        if self.judge is None and (self.judge_labels or self.judge_sample or self.judge_rubric or self.judge_model):
+            raise InputError("--judge with its labels, sample, rubric or model", "none", "Name a server or a command.")
         if self.margin is not None and not 0 < self.margin < 100:
             raise InputError("--margin in points, above 0 and below 100", f"{self.margin:g}", "Write for example 15.")
         if self.same and (self.each or self.protect):

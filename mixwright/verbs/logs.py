@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mixwright.answers.score import measure_answers
-from mixwright.answers.table import Answers
+from mixwright.answers.table import Answers, ModelJudge
 from mixwright.errors import InputError, join_some, one_line, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
 from mixwright.logs.answers import answers_of
@@ -27,12 +27,14 @@ from mixwright.logs.judged import (
 from mixwright.logs.metrics import add_named, base_of
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
+from mixwright.measure.model_judge import JUDGE, LABEL
 from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import file_digest, settings_file, write_manifest
 from mixwright.verbs.comparison_folder import check_folder, clear
 from mixwright.verbs.gating import Gating
+from mixwright.verbs.judging import judge_by_model
 from mixwright.verbs.options import Measuring, is_server, parse_graders
 from mixwright.verbs.output import say
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
@@ -77,10 +79,15 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     check_folder(folder)
     check_log_options(measuring, gating)
     read = (read_log(before), read_log(after))
-    earlier, later = add_named(read, _metrics_of(measuring, read))
-    logs = (earlier, later)
+    logs = add_named(read, _metrics_of(measuring, read))
+    by_model = None
+    if gating.judge is not None:
+        by_model = judge_by_model(logs, gating, _metrics_of(measuring, logs), folder)
+        logs = by_model.logs
     margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
-    found = judge_logs(*logs, _metrics_of(measuring, logs), margin)
+    found = judge_logs(logs[0], logs[1], _metrics_of(measuring, logs), margin)
+    if by_model is not None:
+        found = replace(found, caveats=(*found.caveats, *by_model.caveats))
     if not found.judged:
         seen = "; ".join(f"{one.task}: {one.message}" for one in found.caveats)
         remedy = "Evaluate both models in the same way, on the same items; name a threshold for a graded metric."
@@ -91,10 +98,14 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     _check_protected(found, gating.protect)
     if measuring.decoding == "sampled" and not found.sampled:
         raise InputError("logs of sampled answers with --sampled", "one answer to each item", "Leave --sampled out.")
-    graders = {task.name: find_grader(task) for task in found.judged}
+    graders = {
+        task.name: find_grader(task) if task.metric != JUDGE else "a model judged the answers" for task in found.judged
+    }
     _tell_some([_describe_task(task, graders[task.name]) for task in found.judged])
     _tell_some([f"{one.task}: {one.message}" for one in sorted(found.caveats, key=lambda one: not one.prevents_pass)])
-    _write(folder, logs, found, graders)
+    _write(folder, logs, found, graders, None if by_model is None else by_model.judge)
+    if by_model is not None:
+        by_model.write_rows(folder)
     return gating
 
 
@@ -169,7 +180,7 @@ def _metrics_of(measuring: Measuring, logs: Sequence[EvaluationLog]) -> Mapping[
     for task, metric in metric_by_task.items():
         if task not in known:
             raise unknown_name("task of the logs (--grader)", task, known)
-        if not any(base_of(metric) in log.tasks[task].metrics for log in logs if task in log.tasks):
+        if metric != JUDGE and not any(base_of(metric) in log.tasks[task].metrics for log in logs if task in log.tasks):
             raise unknown_name(f"metric of task {task} (--grader)", metric, known[task])
     return (dict.fromkeys(known, metric_of_all) if metric_of_all is not None else {}) | metric_by_task
 
@@ -205,7 +216,11 @@ def _describe_judging(task: JudgedTask, grader: FoundGrader | str) -> str:
 
 
 def _write(
-    folder: RunFolder, logs: Sequence[EvaluationLog], found: Comparison, graders: Mapping[str, FoundGrader | str]
+    folder: RunFolder,
+    logs: Sequence[EvaluationLog],
+    found: Comparison,
+    graders: Mapping[str, FoundGrader | str],
+    judge: ModelJudge | None,
 ) -> None:
     """Write manifest, both tables, the completions and the notes; nothing of an earlier comparison stays."""
     decoding = "sampled" if found.sampled else "greedy"
@@ -214,7 +229,9 @@ def _write(
     for side, log in enumerate(logs):
         tasks = (*found.judged, *(found.judged_before_alone if side == 0 else ()))
         first, *others = [answers_of(task, side, decoding, found_graders.get(task.name), log.form) for task in tasks]
-        sides.append(first.followed_by(*others))
+        answers = first.followed_by(*others)
+        own = None if judge is None else replace(judge, labels=_labels_of(tasks, side))
+        sides.append(replace(answers, header=replace(answers.header, judge=own)))
     left_out = sorted({one.task for one in found.caveats if one.prevents_pass})
     reason = ", or ".join(dict.fromkeys(one.reason for one in found.caveats if one.prevents_pass))
     largest = max(max(Counter(item.level for item in task.items).values()) for task in found.judged)
@@ -241,6 +258,13 @@ def _write(
             write_measurements(folder.measurements(when), measure_answers(answers))
         listed = _list_notes(logs, found, graders)
         write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
+
+
+def _labels_of(tasks: Sequence[JudgedTask], side: int) -> dict[str, float]:
+    """Item -> mean label of its answers, where all of them have one."""
+    items = [item for task in tasks if task.metric == JUDGE for item in task.items]
+    labels = {item.id: [answer.scores.get(LABEL) for answer in item.answers[side]] for item in items}
+    return {name: sum(label or 0.0 for label in own) / len(own) for name, own in labels.items() if None not in own}
 
 
 def _list_notes(

@@ -14,7 +14,7 @@ from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.logs.reading import find_reader, refuse_unknown_file
-from mixwright.measure.bases import measure_bases
+from mixwright.measure.bases import measure_start
 from mixwright.measure.probes.composition import LOST, PROMISED, TOGETHER, read_compositions, word_composition
 from mixwright.records import Measurement
 from mixwright.run.opening import open_with_workers
@@ -94,7 +94,7 @@ def measure(
         settings, run, relative_to = options.open_settings(source, folder, placing)
         with open_with_workers(settings, run, relative_to=relative_to) as (workers, checked_run):
             output.say_notes(checked_run.corpus.notes)
-            return measure_bases(checked_run, workers, say=output.say)
+            return measure_start(checked_run, workers, say=output.say)
     checkpoint = source if isinstance(model, Path) else model
     if kind == "suite":
         measuring = with_suite(checkpoint, measuring, draw_items(seed=suite_seed))

@@ -16,7 +16,6 @@ from mixwright.audit.findings import worst_first
 from mixwright.audit.learnt import CHECKS, Labelled, count_facts, observe_learnt
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
-from mixwright.corpus.columns import ROLE_BY_SHAREGPT_NAME
 from mixwright.corpus.reading import messages_in, read_rows
 from mixwright.corpus.tool_messages import tools_of
 from mixwright.errors import InputError, missing_extra
@@ -202,8 +201,6 @@ def _structure(row: Mapping[str, Any]) -> dict[str, Any]:
     tools = read_tools(row.get("tools"))
     if "conversations" in made:
         made["messages"] = made.pop("conversations")
-    for turn in (turn for value in made.values() if _is_talk(value) for turn in value):
-        turn["role"] = ROLE_BY_SHAREGPT_NAME.get(turn["role"], turn["role"])
     return made | ({"tools": json.dumps(tools, ensure_ascii=False)} if tools else {})
 
 

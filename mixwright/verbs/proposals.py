@@ -35,7 +35,7 @@ from mixwright.verdict.page.text import format_count
 
 PLACEHOLDER = "train.jsonl"
 COMMENT_WIDTH = 110
-TINY_ONLY_SETTINGS = ("width", "depth", "heads", "vocabulary", "bases", "warmup")
+TINY_ONLY_SETTINGS = ("width", "depth", "heads", "vocabulary", "warmup")
 """Settings of a tiny model, left out for a checkpoint."""
 UNKNOWN_COLUMN = "???"
 """Placeholder for a column that the user has to name."""

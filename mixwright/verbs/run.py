@@ -13,7 +13,7 @@ from mixwright.catalog import list_defaults
 from mixwright.config import RunConfig
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
-from mixwright.learner.bases import bases_of
+from mixwright.learner.bases import base_of
 from mixwright.learner.engines import engine_name
 from mixwright.mine.job import mine_rehearsal
 from mixwright.records import Task, TrialResult, Verdict
@@ -185,14 +185,14 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     with start_workers(config.trial) as workers:
         resolve_training_settings(run, workers)
     train, held_out = (corpus.select(split=name) for name in ("train", "eval"))
-    measure_config, train_config, base_count = config.measure, config.train, len(bases_of(config.model, folder))
+    measure_config, train_config = config.measure, config.train
     items = sum(min(count, measure_config.items) for _, count in power.held_out_cells(corpus))
-    rollouts = base_count * items * (1 + measure_config.samples)
-    measured_text = f"{base_count} x {items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
+    rollouts = items * (1 + measure_config.samples)
+    measured_text = f"{items} items, greedy and {measure_config.samples} samples: {rollouts} rollouts"
     if measure_config.engine == "vllm":
         measured_text += f", written by {engine_name()}"
     if outcome_of(measure_config.probes, measure_config.decoding) not in GRADED_OUTCOMES:
-        measured_text = f"{base_count} x {items} items, scored without generating: {', '.join(measure_config.probes)}"
+        measured_text = f"{items} items, scored without generating: {', '.join(measure_config.probes)}"
     arms = choose_arms(config, folder, run.relative_to)
     is_grpo = train_config.objective == "grpo"
     step_size = f"{train_config.prompts} groups of {train_config.generations}" if is_grpo else f"{train_config.prompts} rows"
@@ -202,7 +202,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
     roles |= {"nulls, only if a lever beats every reference": arms.nulls} if arms.levers else {}
     compared_text = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
-    power_lines = power.foresee_power(config, folder, corpus, bases_of(config.model, folder))
+    power_lines = power.foresee_power(config, folder, corpus, base_of(config.model, folder))
     return [
         ("corpus", f"{len(train)} training and {len(held_out)} held-out examples; tasks and graders: {tasks}"),
         ("audit", f"checks: {', '.join(list_defaults('checks'))}"),

@@ -108,7 +108,7 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
         raise InputError("two models, because BEFORE and AFTER are the same server", "one", remedy)
     if all(n in servers or find_reader(side) is not None for n, side in enumerate(sides)):
         measuring.check_no_engine("servers and logs")
-    rows, found = _read_rows(measuring), list[Answered | str]()
+    rows, found = _read_rows(measuring, judged=gating.judge is not None), list[Answered | str]()
     items = gating.choose_items_per_cell(rows.corpus.measured().cells(), measuring.items)
     measuring, own_names = replace(measuring, items=items), iter(names * 2 if len(names) == 1 else names)
     for n, side in enumerate(sides):
@@ -127,8 +127,10 @@ def logs_of_sides(before: str, after: str, measuring: Measuring, gating: Gating)
     return logs[0], logs[1]
 
 
-def _read_rows(measuring: Measuring) -> Graded:
-    """The rows of --eval. Raises InputError without it, for options that mean nothing here, and for free text."""
+def _read_rows(measuring: Measuring, *, judged: bool = False) -> Graded:
+    """The rows of --eval. Raises InputError without it, for options that mean nothing here, and for free text, unless
+    `judged` by a model.
+    """
     if measuring.held_out is None:
         raise InputError("--eval FILE", "nothing", "Name the rows for the served model to answer.")
     if needless := [name for name in measuring.given_options() if name in NEEDLESS]:
@@ -137,7 +139,7 @@ def _read_rows(measuring: Measuring) -> Graded:
         if value is not None and measuring.greedy is not False:
             remedy = f"A server's answers are greedy, or sampled: add --sampled, or leave {name} out."
             raise InputError(f"{name} with --sampled", f"{name} alone", remedy)
-    rows = read_rows(measuring)
+    rows = read_rows(measuring, judged=judged)
     if rows.probe is not None:
         raise InputError("answers that can be graded", "none", "Name graders: --grader TASK=NAME.")
     return rows
@@ -146,7 +148,8 @@ def _read_rows(measuring: Measuring) -> Graded:
 def _pick_items(rows: Graded, measuring: Measuring) -> tuple[Example, ...]:
     """Those that a checkpoint would be measured on."""
     config = MeasureConfig(items=measuring.items or usual_items(rows.corpus))
-    picked = Passes(None, config, rows.corpus).items  # type: ignore[arg-type] - no model is read
+    passes = Passes(None, config, rows.corpus)  # type: ignore[arg-type] - no model is read
+    picked = passes.picked(lambda _: True) if rows.judged else passes.items
     if measuring.chat_template is False and any(not isinstance(item.prompt, str) for item in picked):
         raise InputError("prompts of plain text, for --no-chat-template", "chat messages", "Leave the option out.")
     return picked
@@ -155,16 +158,18 @@ def _pick_items(rows: Graded, measuring: Measuring) -> tuple[Example, ...]:
 def _ask_server(url: str, measuring: Measuring, rows: Graded, place: Path | None) -> Answered:
     """Answers of a served model: those that are kept, and the others from the server."""
     picked, asking = _pick_items(rows, measuring), _asking_of(url, measuring)
-    served, folder = ServedModel(asking), place or PLACE / _folder_name(asking)
+    served, folder = ServedModel(asking), place or PLACE / name_folder(asking)
     samples = (measuring.samples or SAMPLES) if asking.temperature else 0
-    _open(folder, asking)
+    open_folder(folder, asking)
     with RunFolder(folder).lock(), contextlib.closing(served):
-        return _ask_what_lacks(served, folder, picked, rows.corpus, samples, measuring.parallel or PARALLEL)
+        replies = ask_what_lacks(served, folder, picked, samples, measuring.parallel or PARALLEL)
+    return Answered(folder, picked, rows.corpus, replies, samples, asking.temperature)
 
 
-def _ask_what_lacks(
-    served: ServedModel, folder: Path, picked: tuple[Example, ...], corpus: Corpus, samples: int, parallel: int
-) -> Answered:
+def ask_what_lacks(
+    served: ServedModel, folder: Path, picked: tuple[Example, ...], samples: int, parallel: int
+) -> dict[Key, Reply | str]:
+    """Return the answers to items, those that a folder keeps among them. Raises InputError where the server fails."""
     asking, replies = served.asking, _read_kept(folder / ANSWERS, picked)
     wanted = [Request((item.task, item.id, n), item.prompt) for item in picked for n in range(max(samples, 1))]
     missing = [request for request in wanted if request.key not in replies]
@@ -184,7 +189,7 @@ def _ask_what_lacks(
             say(f"server: it does not support {join_some(served.lacking)}")
         replies |= _ask(served, missing, folder / ANSWERS, parallel=parallel)
     _say_what_came([replies[request.key] for request in wanted], asking)
-    return Answered(folder, picked, corpus, replies, samples, asking.temperature)
+    return replies
 
 
 def _check_same_model(served: ServedModel, known: Sequence[tuple[Request, Reply]], folder: Path) -> None:
@@ -223,7 +228,7 @@ def _asking_of(url: str, measuring: Measuring) -> Asking:
     return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, is_chat, measuring.form.arguments)
 
 
-def _folder_name(asking: Asking) -> str:
+def name_folder(asking: Asking) -> str:
     """Name of the model and a digest of how it is asked."""
     digest = hashlib.sha256(json.dumps(asdict(asking), sort_keys=True).encode()).hexdigest()[:10]
     return f"{_plain_name(asking.model)}-{digest}"
@@ -233,7 +238,7 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[-50:] or "model"
 
 
-def _open(folder: Path, asking: Asking) -> None:
+def open_folder(folder: Path, asking: Asking) -> None:
     """Raises InputError for a folder with other things, or with answers that were asked for in another way."""
     path = folder / SETTINGS
     if path.is_file():
@@ -314,7 +319,8 @@ def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:
 def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
     """Task -> the grader that a model's first answers ask for, where nobody named one."""
     grader_of_all, grader_by_task = parse_graders(measuring.grader)
-    tasks = [name for name in side.corpus.tasks if grader_of_all is None and name not in grader_by_task]
+    gradable = {item.task for item in side.items if item.answer is not None}
+    tasks = [name for name in side.corpus.tasks if grader_of_all is None and name in gradable - grader_by_task.keys()]
     answers: list[FirstAnswer] = []
     for name in tasks:
         for item in evenly_spread([item for item in side.items if item.task == name], ITEMS_PER_TASK):
@@ -336,7 +342,8 @@ def _log_lines(side: Answered) -> list[str]:
             row |= {"level": item.level, "sample": sample if side.samples else None, "temperature": side.temperature}
             row |= {"options": options if isinstance(options, list) else None}
             if isinstance(reply, Reply):
-                score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
+                if item.answer is not None:  # else a model judges it
+                    score = 0.0 if reply.refused else grades.grade(item, reply.text, cut=reply.cut)
                 row |= {"completion": reply.text, "cut": reply.cut, "tokens": reply.tokens}
                 row |= {"refused": reply.refused or None}
             told = {name: value for name, value in row.items() if value is not None}

@@ -149,6 +149,7 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
         "--max-items": gating.max_items,
         "--repeat": gating.repeat,
         "--baseline": gating.baseline,
+        "--judge": gating.judge,
     }.items():
         if value:
             raise InputError(f"BEFORE AFTER with {name}", "no AFTER", "Name both checkpoints, or leave it out.")
@@ -176,6 +177,9 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         with _collector_paused():
             gating = compare_logs(before, after, measuring, run, gating)
             return _conclude(run, None, gating)
+    if gating.judge is not None:
+        remedy = "Serve both (llama.cpp, vLLM) and name the servers, or compare two logs of their answers."
+        raise InputError("servers or logs with --judge", "checkpoints", remedy)
     if gating.asks_general:
         check_before_measuring((before, after), measuring, gating)
         measuring, gating = compare_on_suite(before, measuring, gating)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from mixwright.extend import LARGEST, changed_rules, digit_rules, number_rules
+from mixwright.extend import LARGEST, digit_rules, number_rules
 from mixwright_extras.code.safe_values import Budget, UnknownValueError, value_of
 
 SEVERAL = "several signs"
@@ -113,3 +113,27 @@ def _alternatives(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
             yield f".{name} in its place", ast.Call(ast.Attribute(node.func.value, name, ast.Load()), node.args, [])
     elif isinstance(node, ast.Subscript):
         yield "left as it was", node.value
+
+
+def changed_rules(value: Any, stated: Any) -> Iterator[str]:
+    """What was done to a text, list or tuple to give another one, in words; nothing for other kinds."""
+    if not isinstance(value, str | list | tuple) or type(value) is not type(stated):
+        return
+    for name, other in _changed(value):
+        if other == stated and other != value:
+            yield name
+    if len(stated) == len(value) + 1 and stated[:-1] == value:
+        yield "one more at the end"
+    if len(stated) == len(value) + 1 and stated[1:] == value:
+        yield "one more at the begin"
+    if isinstance(value, str) and value.casefold() == stated.casefold():
+        yield "another case"
+
+
+def _changed(value: Any) -> Iterator[tuple[str, Any]]:
+    yield "reversed", value[::-1]
+    yield "the last one left out", value[:-1]
+    yield "the first one left out", value[1:]
+    if not isinstance(value, str) and all(type(one) is int for one in value):
+        yield "each off by +1", type(value)(one + 1 for one in value)
+        yield "each off by -1", type(value)(one - 1 for one in value)

@@ -22,7 +22,7 @@ class ScanMiner(Miner):
         from mixwright_extras.scan.stage import scan_bases  # torch
 
         if missing := self._missing_columns(len(run.corpus), run.folder, base):
-            scan_bases(run, workers, columns=missing, bases=[base], say=say)
+            scan_bases(run, workers, columns=missing, say=say)
 
     def read_rows(self, corpus: Corpus, folder: RunFolder, base: str) -> TrainRows:
         """Return the training rows that were scanned. Raises InputError for a scan of other rows, or of none of these."""

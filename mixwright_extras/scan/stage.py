@@ -25,8 +25,8 @@ from mixwright.extend import (
     TrainingRow,
     Workers,
     base_name,
-    bases_of,
-    build_bases,
+    base_of,
+    build_base,
     load_base,
     plain_source,
     read_training_rows,
@@ -102,25 +102,23 @@ def scan_bases(
     *,
     columns: Sequence[str] | None = None,
     sample: int | None = None,
-    bases: Sequence[str] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[ScanResult]:
-    """Scan the corpus of a run with its starting models; writes scan/<base>/part-00000.parquet ...
+    """Scan the corpus of a run with its starting model; writes scan/<base>/part-00000.parquet ...
 
     Args:
         run: checked, its folder open.
         workers: running workers.
         columns: groups or columns; None takes the cheap ones, `all` every one.
         sample: so many rows by a hash of their ids; None takes all.
-        bases: checkpoint folders or hub names of the starting models that are scanned with; None takes all of the run.
         say: told what is done.
 
     Raises:
         InputError: an unknown column, or data or a model that cannot be used.
     """
     groups, config, folder = column_groups(columns), run.config, run.folder
-    build_bases(run, workers)
-    paths = bases_of(config.model, folder) if bases is None else bases
+    build_base(run, workers)
+    paths = [base_of(config.model, folder)]
     jobs = [ScanJob(str(folder.path), path, config, tuple(groups), sample) for path in paths]
     keys = workers.run([Job(f"prepare {base_name(job.base)}", prepare_scan, job) for job in jobs], title="prepare scan")
     worker_jobs: list[ScanJob] = []

@@ -1,4 +1,4 @@
-"""Tiny starting models of a run, built, warmed up and saved."""
+"""Tiny starting model of a run, built, warmed up and saved."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mixwright.extend import (
     CorpusConfig,
     ModelConfig,
     RunFolder,
-    bases_of,
+    base_of,
     replacing_folder,
     report_share,
     text_of,
@@ -20,17 +20,17 @@ from mixwright_extras.tiny.rows import warmup_rows, warmup_shares
 
 
 def build_base(job: BaseJob) -> str:
-    """Build one tiny base, train it as `model.warmup` says, and save it. Runs in a worker. Returns its folder."""
+    """Build the tiny base, train it as `model.warmup` says, and save it. Runs in a worker. Returns its folder."""
     from mixwright_extras.tiny.model import build_tiny
     from mixwright_extras.tiny.warmup import warm_up
 
     run, config = RunFolder(job.run), job.config
-    corpus, seed = Corpus.load(run.corpus), config.seed + job.base_index
+    corpus, seed = Corpus.load(run.corpus), config.seed
     learner = build_tiny(tokenizer_texts(corpus.select(split="train")), config.model, seed)
     if config.model.warmup is not None:
         rows = warmup_rows(config.model.warmup, config.corpus, corpus, Path(job.relative_to))
         warm_up(learner, rows, config.model.warmup, seed=seed, progress=lambda step, steps, _: report_share(step / steps))
-    final_folder = Path(bases_of(config.model, run)[job.base_index])
+    final_folder = Path(base_of(config.model, run))
     with replacing_folder(final_folder) as partial_folder:
         learner.save(partial_folder)
     return str(final_folder)

@@ -95,7 +95,7 @@ def simulate_judge(
     two: bool = False,
     asks_gate: bool = True,
 ) -> dict[str, int]:
-    """Count how often the interval of the mean, and that of the judge's own grades, covers, and the passes."""
+    """Count how often the mean's interval and that of the judge's own grades cover, and how often the gate passes."""
     success, churn, loss = change
     items, labels, margin = size
     counts = {"draws": draws, "covers": 0, "covers uncorrected": 0, "passes": 0}

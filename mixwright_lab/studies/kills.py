@@ -167,7 +167,7 @@ def _size() -> ModelConfig:
 
 
 def settings_of(made: Path) -> dict[str, dict[str, Any]]:
-    """Settings of the runs: from the checkpoint with requests to rehearse, and from two tiny models under a budget."""
+    """Settings of the runs: from the checkpoint with requests to rehearse, and from a tiny model under a budget."""
     corpus = {"train": str(made / "train.jsonl"), "eval": str(made / "eval.jsonl")}
     shared: dict[str, Any] = {
         "measure": {"items": 12, "samples": 2, "max_new_tokens": 4, "continued_tokens": 8},
@@ -177,7 +177,7 @@ def settings_of(made: Path) -> dict[str, dict[str, Any]]:
     given = {"corpus": corpus | {"rehearse": str(made / "requests.jsonl")}, "model": {"path": str(made / "before")}}
     size = _size()
     tiny: dict[str, Any] = {"width": size.width, "depth": size.depth, "heads": size.heads, "vocabulary": size.vocabulary}
-    tiny |= {"bases": 2, "warmup": {"steps": 40, "batch_size": 16}}
+    tiny |= {"warmup": {"steps": 40, "batch_size": 16}}
     timed = shared["trial"] | {"seeds": SEEDS // 2, "budget_minutes": LARGE_BUDGET_MINUTES}  # twice as many fit
     mined = {"corpus": corpus, "model": {"path": str(made / "before")}, "mine": {"options": {"pruning": {"end": "hard"}}}}
     return {

@@ -31,13 +31,13 @@ MODULES = (
     *("estimates/*", "audit/checks/*", "plan/planners/*", "verdict/rules/cells", "verdict/rules/gate"),
     *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap")),
     *("audit/wrapped", "plan/cells", "plan/validate", "plan/baseline"),
-    *("steer/selectors/*", "steer/monitors/*"),
+    "steer/selectors/*",
     *(f"steer/{name}" for name in ("gates", "controllers", "engine", "ledger", "policy")),
     *(f"trial/{name}" for name in ("effects", "judging", "summary", "seed_rows")),
 )
 """Under `mixwright/`."""
 NOT_ASKED = re.compile(
-    r"test_(trainers|study|studies|grpo|dpo|sft|train_settings|layout|slim|page_browser|lints|learner|learning|examples"
+    r"test_(trainers|study|studies|grpo|dpo|sft|train_settings|layout|slim|page_browser|learner|learning|examples"
     r"|selectors_trl|slow_graders|corpus_scale|uncaught|system_errors|plugin_package|skeleton|wrong_settings"
     r"|cli|hostile_folders|workers)"
 )

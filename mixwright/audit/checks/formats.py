@@ -76,7 +76,7 @@ def _observe_thoughts(name: str, kinds: Counter[str]) -> list[Observation]:
             f"{thinking} of {total} answers begin with thoughts, {kinds['empty']} with empty ones, {kinds['none']} without."
         )
         remedy = "Keep one kind, or let the prompt or the template say which: the model cannot know when to think."
-        found.append(Observation("formats", name, "info", min(thinking, total - thinking), total, text, remedy))
+        found.append(Observation("formats", name, "warning", min(thinking, total - thinking), total, text, remedy))
     return found
 
 

@@ -4,7 +4,7 @@ Source: Li et al. 2025 (arXiv 2502.07374): a large model that learnt from soluti
     wrong at random, and 9 with shuffled steps. In the finding `traces` of the laboratory tiny models lost 55 points [45, 64]
     more by one rule than by as many random digits, and more by many random digits than by shuffled steps.
 Unit: equations, by operation; solutions, for the order; identifiers in arguments; calls, each against the JSON schemas in
-    its row's tools.
+    its row's tools, or in the system message where there are none.
 Cost: one pass over at most 40,000 training rows, all where files are written; some 20 us per character with equations, 2
     with calls.
 Blind spot: algebra with letters, words for numbers, code (see `code_comments`); whether a step follows from those
@@ -31,7 +31,7 @@ from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import wilson
 from mixwright.records import Observation
-from mixwright.tool_calls import RESULT_ROLES
+from mixwright.tool_calls import RESULT_ROLES, find_tools
 
 MIN_DISORDERED, MOST_DISORDER = 5, 0.03
 """Solutions out of order, below which nothing is said, and their share above which it warns."""
@@ -103,8 +103,8 @@ class Traces(Check):
                 if is_chat and (has_marks or any(mark in (raw_prompt or "") for mark in _TOOL_MARKS)):
                     talk = json.loads(raw_prompt)
                     is_structured = any('"tool_calls"' in side for side in (raw_prompt, raw_target))
-                    events, tools = read_events(talk, json.loads(raw_target)), talk[0].get("tools") or ()
-                    solutions.calls.add(events, row, tools, has_structures=is_structured)
+                    tools = talk[0].get("tools") or find_tools(talk[0]["content"] if talk[0]["role"] == "system" else "")
+                    solutions.calls.add(read_events(talk, json.loads(raw_target)), row, tools, has_structures=is_structured)
                 elif has_calls(target):
                     solutions.calls.add(read_events(prompt or "", target), row)
         found = [one for task, solutions in sorted(by_task.items()) for one in solutions.observe(task)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mixwright.audit.steps.equations import MIXED, Equation
 from mixwright.corpus.masks import MASK_COLUMN
@@ -115,30 +115,6 @@ def _without_carry(first: int, second: int, operation: str) -> int:
 def shown_number(value: Fraction) -> str:
     """As a whole number, or with up to six digits."""
     return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
-
-
-def changed_rules(value: Any, stated: Any) -> Iterator[str]:
-    """What was done to a text, list or tuple to give another one, in words; nothing for other kinds."""
-    if not isinstance(value, str | list | tuple) or type(value) is not type(stated):
-        return
-    for name, other in _changed(value):
-        if other == stated and other != value:
-            yield name
-    if len(stated) == len(value) + 1 and stated[:-1] == value:
-        yield "one more at the end"
-    if len(stated) == len(value) + 1 and stated[1:] == value:
-        yield "one more at the begin"
-    if isinstance(value, str) and value.casefold() == stated.casefold():
-        yield "another case"
-
-
-def _changed(value: Any) -> Iterator[tuple[str, Any]]:
-    yield "reversed", value[::-1]
-    yield "the last one left out", value[:-1]
-    yield "the first one left out", value[1:]
-    if not isinstance(value, str) and all(type(one) is int for one in value):
-        yield "each off by +1", type(value)(one + 1 for one in value)
-        yield "each off by -1", type(value)(one - 1 for one in value)
 
 
 def read_mask(extra: str) -> list[list[int]]:

@@ -21,8 +21,6 @@ from mixwright.measure.passes import Passes
 from mixwright.records import Measurement
 
 NEEDS = ("torch", "transformers")
-LEAST_ITEMS = 8
-"""Items of a combination, and of each of its skills alone, below which nothing is said."""
 LEAST_KNOWN, MOST_LOST = 0.5, 0.2
 """Share right that the skills alone promise together, below which they come first; and what a combination may lose of it."""
 DRAWS = 20_000
@@ -37,6 +35,10 @@ class Composition(Probe):
 
     ONCE = True
 
+    def __init__(self, *, least_items: int = 8) -> None:
+        """`least_items`: items of a combination, and of each of its skills alone, below which nothing is said."""
+        self.least_items = least_items
+
     def measure(self, passes: Passes, corpus: Corpus, rng: np.random.Generator) -> list[Measurement]:
         """See the class; rows of one skill are that skill alone, whatever their task."""
         right: dict[tuple[str, ...], list[float]] = defaultdict(list)
@@ -47,7 +49,7 @@ class Composition(Probe):
         found = list[Measurement]()
         for skills in sorted(right):
             parts = [right.get((skill,), []) for skill in dict.fromkeys(skills)]
-            if len(skills) > 1 and min(map(len, [right[skills], *parts])) >= LEAST_ITEMS:
+            if len(skills) > 1 and min(map(len, [right[skills], *parts])) >= self.least_items:
                 found += compare_with_parts(tasks[skills], " > ".join(skills), right[skills], parts, rng)
         return found
 

@@ -12,6 +12,7 @@ from typing import Any
 from mixwright.errors import join_some
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import NO_CHANGE_MARGIN
+from mixwright.measure.model_judge import JUDGE
 from mixwright.measure.notes import CUT_NOTE, WARNING_CUT_SHARE
 from mixwright.records import RunManifest, Selection, Step, Verdict
 from mixwright.run.folder import RunFolder
@@ -230,6 +231,8 @@ def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, 
         full = command if "--full" in shlex.split(command) else f"{command} --full"
         fix = Step("Fix it, with the model that the log before is of", PLAN_COMMAND)
         return [fix, Step("See everything that was lost", full)]
+    if JUDGE in settings.get("metrics", {}).values() and verdict.reason == "a task was not judged":
+        return [Step("Write 1 or 0 as every label in to_label.jsonl, and repeat this", command)]
     if not verdict.graded or _is_unjudged(verdict):
         again = "Log both models on the same questions, in the same way, or name another metric"
         return [Step(again if left_out else "Read its answers on the page, or judge them by another metric", another_metric)]
@@ -245,6 +248,9 @@ def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, 
         return [Step(*step_by_reason[verdict.reason])]
     if left_out:
         return [Step(f"Log {join_some(left_out)} for both models, and compare again", command)]
+    if JUDGE in settings.get("metrics", {}).values():
+        words = "Label more answers: this writes those of 200 items of each task for you to label"
+        return [Step(words, with_option(command, "--judge-sample", "200"))]
     needed = _count_items_needed(verdict)
     about = f" (about {needed:,} per task)" if needed else ""
     return [Step(f"Log more questions for both models{about}, and compare again", command)]

@@ -26,10 +26,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from mixwright.contracts import Monitor
-from mixwright.errors import InputError, check_range
-from mixwright.records import Alarm, GroupOutcome, PairOutcome, SFTOutcome, Signals
-from mixwright.steer.checkpointable import Checkpointable
+from mixwright.extend import (
+    Alarm,
+    Checkpointable,
+    GroupOutcome,
+    InputError,
+    Monitor,
+    PairOutcome,
+    SFTOutcome,
+    Signals,
+    check_range,
+)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mixwright.contracts import Adapter
-from mixwright.errors import told_as
+from mixwright.extend import Adapter, told_as
 
 NEEDS = ("torch", "transformers", "safetensors")
 
@@ -28,7 +27,7 @@ class Full(Adapter):
         """All weights; those that are shared between modules once."""
         from safetensors.torch import save_model
 
-        from mixwright.learner.adapting import WEIGHTS_FILE, write_settings
+        from mixwright.extend import WEIGHTS_FILE, write_settings
 
         folder.mkdir(parents=True, exist_ok=True)
         save_model(model, str(folder / WEIGHTS_FILE))
@@ -38,7 +37,7 @@ class Full(Adapter):
         """The model with the saved weights."""
         from safetensors.torch import load_model
 
-        from mixwright.learner.adapting import WEIGHTS_FILE, read_settings
+        from mixwright.extend import WEIGHTS_FILE, read_settings
 
         read_settings(folder)
         with told_as("weights of the same model", "Use the model they were trained on.", file=folder):

@@ -1,0 +1,1 @@
+"""Monitors of steered runs: what raises an alarm."""
