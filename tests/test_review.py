@@ -21,6 +21,7 @@ from mixwright.records import (
     FormTaken,
     Interval,
     Observation,
+    PartChange,
     Plan,
     Pull,
     Stage,
@@ -33,6 +34,7 @@ from mixwright.run.folder import write_json, write_plan
 from mixwright.verbs.report import MAX_LINES
 from mixwright.verdict.page.text import MINUS_SIGN as MINUS
 from mixwright.verdict.review import FindingRow, answer_questions
+from mixwright.verdict.rules.behaviours import ANY_RIGHT
 from mixwright.verdict.rules.findings import FINDINGS, NEEDS, RunParts
 from mixwright.verdict.stage import to_json_ready
 
@@ -115,7 +117,45 @@ def rolled(*findings: Observation) -> RunParts:
     return RunParts(rollouts=findings)
 
 
+def moved(word: TaskWord, after: float) -> RunParts:
+    """Return what became of a task without training rows, after a training on calls."""
+    return RunParts(judged(tasks=(change("calls", "learned", 0.0, 0.9), change("sums", word, 0.9, after))), shares=CALLS)
+
+
+def sampled(success: float, any_right: float) -> RunParts:
+    """Return a task whose chance level is 5 to 15 %, with samples."""
+    return RunParts(
+        judged(tasks=(change("sums", "kept", success, success),), behaviours=(behaves(ANY_RIGHT, 0.5, any_right),))
+    )
+
+
+def parted(whole: float, *shares: float, items: int = 30) -> RunParts:
+    """Return a task of JSON answers with the success of each field."""
+    fields = [Interval(share, share - 0.1, share + 0.1, items) for share in shares]
+    parts = tuple(PartChange(f"field {number}", field, field) for number, field in enumerate(fields))
+    return RunParts(judged(tasks=(change("sums", "kept", whole, whole, parts=parts),)))
+
+
+def labelled(after: float, wrong: int) -> RunParts:
+    """Return a task of nine rows of which some are shown to be wrong, and its success on 30 items."""
+    conflicts = seen("conflicts", count=8, evidence=tuple({"id": str(number)} for number in range(wrong)))
+    return RunParts(judged(tasks=(change("sums", "learned", 0.3, after),)), audit=(conflicts,))
+
+
+CALLS = {"calls": (1.0, 1.0)}
 STATES: tuple[tuple[str, str, RunParts], ...] = (
+    ("orders", "shown", moved("lost", 0.3)),
+    ("orders", "excluded", moved("kept", 0.9)),
+    ("orders", "cannot tell", moved("not shown", 0.8)),
+    ("latent", "needs a file", RunParts(damaged())),
+    ("latent", "shown", sampled(0.2, 0.6)),
+    ("latent", "excluded", sampled(0.5, 0.9)),
+    ("latent", "cannot tell", sampled(0.1, 0.6)),
+    ("subtasks", "shown", parted(0.4, 0.9, 0.4, 0.9)),
+    ("subtasks", "cannot tell", parted(0.6, 0.8, 0.7, 0.9)),
+    ("subtasks", "cannot tell", parted(0.9, 0.9, 0.1, 0.9, items=3)),
+    ("noisy_labels", "shown", labelled(1.0, wrong=3)),
+    ("noisy_labels", "cannot tell", labelled(0.6, wrong=3)),
     ("orders", "needs a file", RunParts()),
     ("orders", "shown", trained(pulls=(pull("calls", "companies", -0.19, shown=True), pull("a", "b", 0.0)))),
     ("orders", "excluded", trained(pulls=(pull("a", "b", 0.0), pull("b", "a", 0.3)))),

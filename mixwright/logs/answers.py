@@ -15,7 +15,9 @@ import numpy as np
 from mixwright.answers.nulls import add_nulls
 from mixwright.answers.table import Answers, Header
 from mixwright.corpus.cells import chance_rules
-from mixwright.logs.found_grader import FoundGrader, text_of
+from mixwright.corpus.proposed_graders import propose_grader
+from mixwright.graders import load_grader
+from mixwright.logs.found_grader import FoundGrader, text_of, to_example
 from mixwright.logs.judged import JudgedTask
 
 
@@ -30,6 +32,8 @@ def answers_of(task: JudgedTask, side: int, decoding: str, grader: FoundGrader |
         form: of the log.
     """
     rows: list[dict[str, Any]] = []
+    form_grader = propose_grader([to_example(item) for item in task.items if item.gold]).grader  # scores nothing here
+    reader = load_grader(form_grader) if form_grader and decoding == "greedy" else None
     for item in task.items:
         own, scores = item.answers[side], task.scores(item, side)
         place = {"item": item.id, "task": task.name, "level": item.level, "decoding": decoding}
@@ -37,6 +41,8 @@ def answers_of(task: JudgedTask, side: int, decoding: str, grader: FoundGrader |
         for sample, (answer, score) in enumerate(zip(own, scores, strict=True)):
             read = text_of(answer, task.metric, grader.basis) if grader is not None else None
             row = {"sample": sample, "cut": answer.cut, "score": score, "right": score}
+            if reader is not None and answer.completion:
+                row["parts"] = list(reader.parts(to_example(item), answer.completion).items())
             rows.append(place | row | {"text": _mend(answer.completion), "read": _mend(read)})
     answers = Answers.from_rows(rows, Header(log=form))
     if grader is None:

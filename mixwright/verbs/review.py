@@ -28,6 +28,9 @@ from mixwright.verdict.rules.findings import NEEDS, NO_PLAN, NO_TEACHING, NO_VER
 REPLAY = "replay."
 """Begins the names of replayed kinds in mix.jsonl, which are no tasks of the user."""
 
+NOTHING = Observation("diagnose", None, "info", 0, 0, "Nothing was found", "")
+"""Stands for rollouts that `diagnose` read and found nothing in."""
+
 
 def review(folders: Annotated[list[str] | Sequence[str | Path], typer.Argument(metavar="RUN...")]) -> Review:
     """Answer five questions about a run from its files. What competes, is too hard, lopsided or missing, what rows teach.
@@ -85,7 +88,7 @@ def read_parts(folders: Sequence[Path]) -> RunParts:
         "plan.yaml": ("plan", lambda path: [read_plan(path)]),
         "audit.json": ("audit", lambda path: read_list(path, Observation)),
         "observations.json": ("audit", lambda path: read_list(path, Observation)),
-        "diagnosis.json": ("rollouts", lambda path: read_json(path, Diagnosis).observations),
+        "diagnosis.json": ("rollouts", lambda path: read_json(path, Diagnosis).observations or [NOTHING]),
         "mix.jsonl": ("mix", count_shares),
     }
     found = defaultdict[str, list[Any]](list)

