@@ -14,7 +14,7 @@ from answer_rows import write_measured
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_to_exclude
-from mixwright.estimates.loss_limits import estimate_churn
+from mixwright.estimates.loss_limits import estimate_churn_of_others
 from mixwright.estimates.protected import cells_with_right_answers, find_unreadable_cells
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder
@@ -366,8 +366,12 @@ def test_half_of_a_comparison_is_never_judged_with_an_older_half(tmp_path: Path)
     assert ask_gate(Evidence(run), GateQuestion(("products",))) is None
 
 
-def test_twice_what_rose_or_fell_less_is_the_churn() -> None:
-    assert estimate_churn(np.array([1.0, 1, 1, -1, 0, 0, 0, 0, 0, 0])) == 0.2, "what was learned is no churn"
-    assert estimate_churn(np.array([-1.0, -1, 0, 0])) == 0, "nor what was lost"
-    assert estimate_churn(np.array([0.5, -0.5, 0, 0])) == 0.12, "half a change counts a quarter"
-    assert estimate_churn(np.zeros(0)) == CHURN_SHARE
+def test_twice_what_rose_or_fell_less_in_the_other_tasks_is_the_churn() -> None:
+    changes = np.array([-1.0, -1, 0, 0, 1, 1, 1, -1, 0, 0, 0, 0, 0, 0])
+    task = np.repeat([0, 1], [4, 10])
+    assert estimate_churn_of_others(changes, task).tolist() == [0.2, 0.0], "what was learned is no churn, nor what was lost"
+    half = np.array([0.5, -0.5, 0, 0, 1])
+    assert estimate_churn_of_others(half, np.array([0, 0, 0, 0, 1])).tolist() == [0.0, 0.12], (
+        "half a change counts a quarter"
+    )
+    assert estimate_churn_of_others(np.array([1.0, -1]), np.array([0, 0])).tolist() == [CHURN_SHARE], "no others"

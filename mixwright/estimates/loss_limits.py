@@ -3,8 +3,8 @@
 The mean over cells says little about one of them: with 40 cells a loss of 20 points in one moves it by half a point, and
 gains elsewhere hide it. So every cell has to exclude a loss by itself, one-sided at 95 %, under any margin: of
 `EXCLUDED_CELL_LOSS`, and where cells are too small for that, of the least loss that unharmed ones exclude. No correction
-over cells is needed, because every cell has to. Which loss it is follows from the numbers of items and from the churn of all
-cells together (`estimate_churn`), never from what a cell lost.
+over cells is needed, because every cell has to. Which loss it is follows from the numbers of items and from the churn of the
+other tasks (`estimate_churn_of_others`), never from what a task lost.
 
 Source: non-inferiority with a discordant pair's variance, as in `crossed`.
 """
@@ -35,16 +35,21 @@ LOSS_STEP = 0.05
 """Losses are spoken of in steps of 5 points."""
 
 
-def estimate_churn(changes: NDArray[np.float64]) -> float:
-    """Estimate the share of items that change for no reason: twice the smaller of what rose and what fell.
+def estimate_churn_of_others(changes: NDArray[np.float64], task: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Estimate for each task the share of the other tasks' items that change for no reason: twice the smaller of what rose
+    and what fell. With its own items, a loss beside gains elsewhere would look like churn, and excuse itself.
 
     Args:
         changes: of each item, after minus before; a change of less than 1 counts with its square.
+        task: number of each item's task, from 0.
+
+    Returns:
+        Shares, shape (tasks,); `CHURN_SHARE` for a task without others.
     """
-    if not len(changes):
-        return CHURN_SHARE
-    rose, fell = (float((np.clip(sign * changes, 0, None) ** 2).mean()) for sign in (1, -1))
-    return round(2 * min(rose, fell), 2)
+    items = len(changes) - np.bincount(task)
+    squares = (np.clip(sign * changes, 0, None) ** 2 for sign in (1, -1))
+    rose, fell = (values.sum() - np.bincount(task, values) for values in squares)
+    return np.where(items > 0, np.round(2 * np.minimum(rose, fell) / np.maximum(items, 1), 2), CHURN_SHARE)
 
 
 def excludes_cell_loss(estimate: Estimate, limit: float, confidence: float = CELL_INTERVAL_LEVEL) -> bool:

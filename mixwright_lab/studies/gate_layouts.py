@@ -301,8 +301,10 @@ def _limits(pop: Population, rule: Rule, draws: Draws, look: Look, protected: Ma
         return np.full(draws.items.shape, pop.old_limit)
     sizes: Array = np.round(look.planned_looks / look.number * draws.items).astype(float)
     counts = np.where(protected[..., None], draws.counts, 0)
-    rose, fell = (counts[..., kind].sum(1) / np.maximum(counts.sum((1, 2)), 1) for kind in (1, 2))
-    churn = np.round(2 * np.minimum(rose, fell), 2)[:, None]
+    others: Array = counts.sum(1, keepdims=True) - counts
+    items = others.sum(2)
+    churn = np.round(2 * np.minimum(others[..., 1], others[..., 2]) / np.maximum(items, 1), 2)
+    churn = np.where(items > 0, churn, CHURN_SHARE)
     z_all = NormalDist().inv_cdf(MIN_UNHARMED_PASS_SHARE ** (1 / draws.items.shape[1]))
 
     def needed(least: float) -> Array:

@@ -36,7 +36,7 @@ from mixwright.estimates.loss_limits import (
     LOSS_STEP,
     Z_CELL,
     cell_loss_limits,
-    estimate_churn,
+    estimate_churn_of_others,
     excludes_cell_loss,
     items_excluding_cell_loss,
 )
@@ -156,16 +156,23 @@ def check_protected(
         for group in _group_cells(comparisons, protected)
     )
     item_counts = tuple(sorted(cell.judged.items for cell in cells if cell.judged is not None))
-    churn = _estimate_churn(sides, protected, decoding)
-    limits = _find_loss_limits(item_counts, mean_margin, look, churn)
-    limits = dict.fromkeys(item_counts, MEAN_LOSS_MARGIN) if each_cell else limits
+    churns = _estimate_churns(sides, protected, decoding)
+    limits_by_churn = {churn: _find_loss_limits(item_counts, mean_margin, look, churn) for churn in {*churns.values()}}
+    limits = {cell: limits_by_churn[churn] for cell, churn in churns.items()}
+    if each_cell:
+        limits = dict.fromkeys(limits, dict.fromkeys(item_counts, MEAN_LOSS_MARGIN))
     cells = tuple(
         _apply_limit(
-            sides_by_task, cell, decoding, look, None if (cell.task, cell.level) in unreadable else limits, each=each_cell
+            sides_by_task,
+            cell,
+            decoding,
+            look,
+            None if (cell.task, cell.level) in unreadable else limits.get((cell.task, cell.level), {}),
+            each=each_cell,
         )
         for cell in cells
     )
-    cell_loss_limit = min(limits.values(), default=None)
+    cell_loss_limit = min((limit for own in limits.values() for limit in own.values()), default=None)
     compared = [cell for cell in cells if cell.judged is not None and (cell.readable or not named_by_user)]
     if not named_by_user:  # what was learned must not pay for what was lost
         compared = [cell for cell in compared if cell.judged is None or cell.judged.low <= 0] or compared
@@ -278,11 +285,15 @@ def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellChange, decoding
     )
 
 
-def _estimate_churn(sides: Sides, cells: Collection[TaskLevel], decoding: Decoding) -> float:
-    """Share of the items of these cells that change for no reason."""
+def _estimate_churns(sides: Sides, cells: Collection[TaskLevel], decoding: Decoding) -> dict[TaskLevel, float]:
+    """Cell -> share of the items of the other tasks (of one task, of its other levels) that change for no reason."""
     items = shared_items(*sides, included=lambda items: items.of_cells(cells))
+    if not len(items):
+        return {}
     old, new = (np.mean([scores.column(READINGS[decoding].column, items) for scores in side], axis=0) for side in sides)
-    return estimate_churn(new - old)
+    group = items.task if len(items.tasks) > 1 else items.cell
+    churns = estimate_churn_of_others(new - old, group)[group[items.starts]]
+    return dict(zip(items.cells, churns.tolist(), strict=True))
 
 
 def _find_loss_limits(item_counts: tuple[int, ...], margin: float, look: Look | None, churn: float) -> dict[int, float]:
