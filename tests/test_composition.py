@@ -57,11 +57,16 @@ def test_figures_by_hand() -> None:
     assert word_composition(found) == "add rows that combine them"
 
 
-def test_a_skill_used_twice_counts_once_and_order_matters() -> None:
+def test_a_skill_used_twice_counts_twice_and_order_matters() -> None:
     answers = [*[(("a",), 1.0)] * 9, *[(("b",), 1.0)] * 9, *[(("a", "a"), 1.0)] * 9, *[(("b", "a"), 0.0)] * 9]
     found = read_compositions(measure(answers))
     assert set(found) == {"a > a", "b > a"}
-    assert found["a > a"]["promised"].value == pytest.approx(9.5 / 10, abs=0.002)
+    assert found["a > a"]["promised"].value == pytest.approx((9.5 / 10) ** 2, abs=0.003)
+
+
+def test_what_succeeds_together_is_composed_whatever_its_skills_do_alone() -> None:
+    answers = [*[(("a",), 0.0)] * 30, *[(("b",), 1.0)] * 30, *[(("a", "b"), 1.0)] * 30]
+    assert word_composition(read_compositions(measure(answers))["a > b"]) == "composes them already"
 
 
 def test_nothing_is_said_of_few_items() -> None:

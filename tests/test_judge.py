@@ -158,6 +158,17 @@ def test_a_judge_passes_a_model_only_with_labels(call: Call) -> None:
     assert call("verdict", before, lost, *judge, "--folder", "other", "--judge-labels", str(rows))[0] == 3
 
 
+def test_labels_of_items_that_the_user_chose_pass_nothing(call: Call) -> None:
+    before, lost = write_replies("before", 10), write_replies("lost", 4)
+    judge = ("--judge", write_judge(RIGHT), "--margin", "15")
+    rows = [json.loads(line) for name in (before, lost) for line in Path(name).read_text("utf-8").splitlines()]
+    kind = {row["id"] for row in rows[300:] if "Hello" in row["completion"]}
+    chosen = {(row["id"], row["completion"]) for row in rows if row["id"] in sorted(kind)[:60]}
+    labels = [{"task": "replies", "id": name, "answer": text, "label": int("Hello" in text)} for name, text in chosen]
+    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels), "utf-8")
+    assert call("verdict", before, lost, *judge, "--judge-labels", "labels.jsonl")[0] in (3, 4)
+
+
 def test_labels_show_a_loss_that_a_judge_does_not_see(call: Call) -> None:
     before, lost = write_replies("before", 10), write_replies("lost", 2)
     judge = ("--judge", write_judge(ALL), "--margin", "15")

@@ -1,7 +1,8 @@
 """Option `--judge` of `verdict`: answers that no metric judges are judged by a model, and by labels of the user.
 
 A judge alone passes nothing, because nobody knows its errors. The user labels a random sample of the items, both answers to
-each, which corrects the change (`estimates/labelled.py`). Labels belong to texts: those of other answers do not count.
+each, which corrects the change (`estimates/labelled.py`). Which items these are is decided here, by their names: chosen by
+what the judge said of them, labels pass a damaged model. Labels belong to texts: those of other answers do not count.
 """
 
 from __future__ import annotations
@@ -88,9 +89,9 @@ def judge_by_model(
     caveats, sample_rows, done = list[Caveat](), list[dict[str, object]](), set[str]()
     for task in tasks:
         sides = [{name: item.answers[0] for name, item in collect_items(answers[task]).items()} for answers in by_task]
-        sample = {item for own_task, item, _ in labels if own_task == task}
-        if gating.judge_sample is not None or not sample:
-            sample |= {*_draw(task, sides)[: gating.judge_sample or SAMPLE]}
+        drawn, own_items = _draw(task, sides), {item for own_task, item, _ in labels if own_task == task}
+        # a smaller sample than the file has would leave out items that the user may have seen
+        sample = {*drawn[: max(gating.judge_sample or SAMPLE, len(own_items))], *own_items}
         asked = {
             (task, item, one.completion or ""): one
             for item in sorted(sample)

@@ -193,7 +193,7 @@ def _composition_lines(rows: Sequence[Measurement]) -> list[str]:
     shown = [
         (name, *(_format(of[what]) for what in (TOGETHER, PROMISED)), of[LOST].n, word_composition(of)) for name, of in found
     ]
-    header = ("skills in one row", "right [95% CI]", "as the skills alone promise", "items", "")
+    header = ("skills in one row", "right [95% CI]", "as the skills alone promise, if independent", "items", "")
     return ["", *table(header, shown, full=True)] if shown else []
 
 

@@ -164,7 +164,7 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
         verdict = replace(verdict, next=tuple(list_steps_after_comparison(verdict)))
     else:
         verdict = _judge_trial(verdict, evidence, gate)
-    exit_code = _choose_exit_code(verdict.outcome, gate, inconclusive) if gated else 0
+    exit_code = _choose_exit_code(verdict, gate, inconclusive) if gated else 0
     shown = _choose_pairs(pairs, tasks, verdict.outcome, lost_answers)
     verdict = replace(verdict, exit_code=exit_code, pairs=shown)
     verdict = replace(verdict, why=explain(verdict))
@@ -276,11 +276,12 @@ def _has_gate_loss(gate: GateResult) -> bool:
     return any(cell.is_damaged for cell in (*gate.cells, *(() if gate.named_by_user else gate.unprotected_losses)))
 
 
-def _choose_exit_code(outcome: GateOutcome, gate: GateResult | None, inconclusive: Literal["fail", "warn"]) -> int:
+def _choose_exit_code(verdict: Verdict, gate: GateResult | None, inconclusive: Literal["fail", "warn"]) -> int:
     is_measured = gate is not None and gate.mean is not None and all(cell.judged is not None for cell in gate.cells)
-    if outcome == "inconclusive" and inconclusive == "warn" and is_measured and not (gate and gate.reason):
+    lacks_items = is_measured and verdict.reason != "a task was not judged"
+    if verdict.outcome == "inconclusive" and inconclusive == "warn" and lacks_items:
         return 0
-    return EXIT_BY_OUTCOME[outcome]
+    return EXIT_BY_OUTCOME[verdict.outcome]
 
 
 def _total(sides: Sides | None, outcome: Outcome) -> TotalChange | None:

@@ -3,8 +3,9 @@
 Source: skills that are known apart and fail together, Zhao et al. 2025 (arXiv 2508.01191); the words are our own.
 Unit: share right, greedy.
 Cost: none beside the greedy answers.
-Blind spot: the product takes the skills of a row as independent; whether a model can learn what it does not compose, which
-    depends on how likely such answers are to it, is not asked (McCoy et al. 2023, arXiv 2309.13638).
+Blind spot: the product takes the skills of a row as independent, and as hard as alone: harder rows that combine them look as
+    if the combination were lacking, and skills that fail on the same rows hide that it is. Whether a model can learn what
+    it does not compose depends on how likely such answers are to it (McCoy et al. 2023, arXiv 2309.13638).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Composition(Probe):
             tasks[item.skills] = item.task
         found = list[Measurement]()
         for skills in sorted(right):
-            parts = [right.get((skill,), []) for skill in dict.fromkeys(skills)]
+            parts = [right.get((skill,), []) for skill in skills]
             if len(skills) > 1 and min(map(len, [right[skills], *parts])) >= self.least_items:
                 found += compare_with_parts(tasks[skills], " > ".join(skills), right[skills], parts, rng)
         return found
@@ -63,7 +64,7 @@ def compare_with_parts(
         task: of the combination's rows.
         name: of the combination.
         together: 1 for each right answer, 0 for each other.
-        parts: the same of each of its different skills alone.
+        parts: the same of each of its skills alone, as often as it uses it.
         rng: of the draws.
     """
     whole, *alone = (rng.beta(sum(own) + 0.5, len(own) - sum(own) + 0.5, DRAWS) for own in (together, *parts))
@@ -86,6 +87,8 @@ def word_composition(of: Mapping[str, Measurement]) -> str:
     Args:
         of: its measurements, by what they are of (`TOGETHER`, `PROMISED`, `LOST`).
     """
+    if of[LOST].high < 0 or (of[LOST].high < MOST_LOST and of[TOGETHER].low >= LEAST_KNOWN):
+        return "composes them already"
     if of[PROMISED].high < LEAST_KNOWN:
         return "teach the skills alone first"
     if of[LOST].low > 0:
