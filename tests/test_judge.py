@@ -169,6 +169,15 @@ def test_labels_of_items_that_the_user_chose_pass_nothing(call: Call) -> None:
     assert call("verdict", before, lost, *judge, "--judge-labels", "labels.jsonl")[0] in (3, 4)
 
 
+def test_without_labels_the_next_step_is_to_label(call: Call) -> None:
+    """Also where the judge alone would tell nothing."""
+    sides = write_replies("before", 10), write_replies("mild", 9)
+    code, out, _ = call("verdict", *sides, "--judge", write_judge(RIGHT), "--margin", "2")
+    assert code == 4
+    assert "Write 1 or 0 as every label in to_label.jsonl, and repeat this: " in " ".join(out.split()) + " "
+    assert "for both models" not in out
+
+
 def test_labels_show_a_loss_that_a_judge_does_not_see(call: Call) -> None:
     before, lost = write_replies("before", 10), write_replies("lost", 2)
     judge = ("--judge", write_judge(ALL), "--margin", "15")

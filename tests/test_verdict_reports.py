@@ -45,6 +45,12 @@ def test_the_report_of_a_damaged_model_is_the_one_that_was_looked_at() -> None:
     )
 
 
+@pytest.mark.parametrize(("full", "certainty"), [(False, False), (False, True), (True, False)])
+def test_the_last_line_offers_the_options_that_were_not_given(full: bool, certainty: bool) -> None:
+    last = printed(damaged(), full=full, certainty=certainty, width=200)[-1]
+    assert ("--full" in last, "--why" in last) == (not full, not full and not certainty)
+
+
 def test_levels_are_listed_only_where_they_are_worse_than_their_task() -> None:
     whole = change("sums", "kept", 0.8, 0.8, whole=True)
     easy, hard = (replace(change("sums", word, 0.8, after), level=level) for level, word, after in

@@ -30,6 +30,8 @@ from mixwright.measure.served import REQUEST_SECONDS
 
 JUDGE, LABEL = "judge", "label of the user"
 """Metrics of logs: what the judge says, and what the user says."""
+UNLABELLED = "only a judge without labels graded it"
+"""Why a task is not judged if no label corrects the judge."""
 RUBRIC = "Pass the answer only if it does what the request asks, is correct, and leaves out nothing that was asked for."
 """What passes, where the user says nothing else."""
 FORM = (

@@ -22,7 +22,7 @@ from mixwright.logs.judged import MAX_LOST_SHARE, Caveat
 from mixwright.logs.metrics import choose_metric
 from mixwright.logs.pairing import collect_items, group_answers
 from mixwright.logs.values import read_name, read_number, read_object, read_text
-from mixwright.measure.model_judge import JUDGE, LABEL, RUBRIC, ask_command, digest, make_message, read_grade
+from mixwright.measure.model_judge import JUDGE, LABEL, RUBRIC, UNLABELLED, ask_command, digest, make_message, read_grade
 from mixwright.measure.served import Asking, Reply, ServedModel, find_model
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder, write_text
@@ -33,7 +33,6 @@ from mixwright.verbs.serving import PARALLEL, PLACE, ask_what_lacks, name_folder
 
 LABELS_FILE, SAMPLE, MAX_TOKENS = "to_label.jsonl", 50, 1024
 """File for the user's labels in the folder, items in it, and the longest reply of a served judge."""
-UNLABELLED = "only a judge without labels graded it"
 Label = tuple[str, str, str]
 """Task, item and answer."""
 

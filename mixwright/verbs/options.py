@@ -52,10 +52,11 @@ class Measuring:
     """Grader of every task, or of one: TASK=NAME; repeatable. Default: chosen from the format of the answers. For evaluation
     logs: the metric; default: the first with only 0 and 1."""
     items: Annotated[int | None, typer.Option(min=1)] = None
-    """Most items to measure per task and level. Default: 200 in total, but at least 32 each; for verdict what the gate
-    needs: about 800 over all protected tasks, at least 80 each."""
+    """Most items to measure per task and level. Default: about 200 in all, at least 32 each; in verdict about 800 in
+    all, at least 80 each."""
     samples: Annotated[int | None, typer.Option(min=0)] = None
-    """Sampled completions per item; 0: greedy only, at 1/9 of the cost. Default: 8."""
+    """Sampled completions per item; 8 cost nine times as much as none. Default: 0; 8 with --sampled, for measure without
+    --budget, and for plan for GRPO."""
     temperature: Annotated[float | None, typer.Option()] = None
     """Temperature of sampled completions. Default: 1."""
     greedy: Annotated[bool | None, typer.Option("--greedy/--sampled")] = None

@@ -46,8 +46,9 @@ def show_report(console: Console, verdict: Verdict, page: str, *, full: bool = F
         end += [Text(f"  {to_line(line, limit=400)}") for line in describe_certainty(verdict)]
     steps = verdict.next if full else verdict.next[:1]
     end += [Text(f"{to_line(step.text)}:  {to_line(step.command, limit=1000)}") for step in steps]
-    more = "more: --full (all of it), --why (how sure)"
-    end.append(Text(f"Page: {page}   {more}   exit code {_say_exit(verdict)}", style="dim"))
+    options = {"--full (all of it)": full, "--why (how sure)": full or certainty}
+    more = ", ".join(option for option, given in options.items() if not given)
+    end.append(Text(f"Page: {page}   {more and f'more: {more}   '}exit code {_say_exit(verdict)}", style="dim"))
     room = MAX_LINES - len(lines) - len(end) - 1
     pairs = verdict.pairs if full else verdict.pairs[: max(room // PAIR_LINES, 0)]
     shown = [line for pair in pairs for line in _show_pair(pair, verdict, width)]

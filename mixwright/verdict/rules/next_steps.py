@@ -12,7 +12,7 @@ from typing import Any
 from mixwright.errors import join_some
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.judgement import NO_CHANGE_MARGIN
-from mixwright.measure.model_judge import JUDGE
+from mixwright.measure.model_judge import JUDGE, UNLABELLED
 from mixwright.measure.notes import CUT_NOTE, WARNING_CUT_SHARE
 from mixwright.records import RunManifest, Selection, Step, Verdict
 from mixwright.run.folder import RunFolder
@@ -148,6 +148,11 @@ def without_option(command: str, name: str) -> str:
     return shlex.join([*words[:place], *words[place + 2 :]])
 
 
+def _see_everything(command: str) -> list[Step]:
+    """Return the step that prints the whole report, unless the command printed it."""
+    return [] if "--full" in shlex.split(command) else [Step("See everything that was lost", f"{command} --full")]
+
+
 def _for_later_model(command: str) -> str:
     """Return the command with another later model, in a folder of its own."""
     words = shlex.split(without_option(command, "--folder"))
@@ -196,7 +201,7 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
             before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
             train = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--trained-on"), "TRAIN")
             steps.append(Step("Fix it", shlex.join(["mixwright", "plan", before, train])))
-        return [*steps, Step("See everything that was lost", f"{same_command} --full")]
+        return [*steps, *_see_everything(same_command)] or [Step("Read the lost answers on the page", same_command)]
     if not verdict.graded:
         return [*steps, Step("Compare both models on questions that can be graded", COMPARE_COMMAND)]
     if _is_unjudged(verdict):
@@ -228,10 +233,9 @@ def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, 
     """List the steps after a comparison of two evaluation logs, of which nothing more can be measured here."""
     another_metric, left_out = f"{command} --grader TASK=METRIC", settings.get(LEFT_OUT_SETTING, ())
     if verdict.outcome == "damaged":
-        full = command if "--full" in shlex.split(command) else f"{command} --full"
         fix = Step("Fix it, with the model that the log before is of", PLAN_COMMAND)
-        return [fix, Step("See everything that was lost", full)]
-    if JUDGE in settings.get("metrics", {}).values() and verdict.reason == "a task was not judged":
+        return [fix, *_see_everything(command)]
+    if any(UNLABELLED in reason for reason in verdict.not_judged.values()):
         return [Step("Write 1 or 0 as every label in to_label.jsonl, and repeat this", command)]
     if not verdict.graded or _is_unjudged(verdict):
         again = "Log both models on the same questions, in the same way, or name another metric"
