@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 443_800,
+    "mixwright": 444_500,
     "mixwright_extras": 90_900,
     "mixwright_lab": 238_000,
-    "tests": 488_500,
+    "tests": 488_600,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
@@ -83,6 +83,8 @@ RAISED: tuple[str, ...] = (
     "the gate asks on eight layouts (mixwright -17,200)",
     "mixwright_extras +18,500: checks of reworded items and of clustered wrong steps, familiarity, Reasoning Gym, trusted "
     "rows, displacement and tiny models left the core (mixwright -24,000)",
+    "mixwright +780, tests +350: `review` judges hidden ability, weak parts of answers, noisy labels and losses of tasks "
+    "without rows, and verdicts on logs have parts of answers",
 )
 """Why a number went up, newest last: what users get for it."""
 LINES_COUNT = (".html", ".js", ".css", ".yaml")

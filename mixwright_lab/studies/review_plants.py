@@ -12,8 +12,6 @@ is "shown" in 80 of 100 planted runs; in each clean run at most one row is "show
 Left out, as files that a user has cannot show them: `adapters`, `proxy`, `pruning`, `influence`, `frontier` and `self_edits`
 compare trainings with each other; `sparsity` and `embers` need states or probabilities of a model. The reading of
 `plan --minutes` needs a model, too: its answers are drawn here, and the product's own `judge_teaching` reads them.
-
-Does not make: text of a model, chats, tools, two findings in a run. Requests have frames that say nothing of the answer.
 """
 
 from __future__ import annotations
@@ -74,7 +72,6 @@ EDITS: Mapping[str, tuple[str, Callable[[str], str]]] = {
     "reverse": ("write it backwards", lambda w: w[::-1]), "capitals": ("write it in capitals", str.upper),
     "double": ("write it twice", lambda w: w + w), "cut": ("leave out its first letter", lambda w: w[1:]),
 }  # fmt: skip
-"""Skill -> how it is asked for, and what it does."""
 INSTRUCTIONS: tuple[Mapping[str, Callable[[list[str]], str]], ...] = (
     {"List these words in alphabetical order.": lambda w: ", ".join(sorted(w)),
      "List these words in reverse alphabetical order.": lambda w: ", ".join(sorted(w)[::-1])},
@@ -594,10 +591,7 @@ def write_clean(run: Maker, number: int) -> None:
 
 
 def make_run(finding: str, variant: int, seed: int, folder: Path) -> list[list[str]]:
-    """Write a run, and return the arguments of `mixwright` that its user types; ">" leads to a file.
-
-    Without a finding, `variant` is the number of a clean run, below CLEAN_RUNS; else it is 0 to 2.
-    """
+    """Write a run (a clean one: that of number `variant`), and return what its user types; ">" leads to a file."""
     run = Maker(folder, random.Random(f"{finding}|{variant}|{seed}"), variant % 3)
     if finding in ROLLOUTS:
         topics = (("sum", "word"), ("word",), ("sort", "sum"))[variant]

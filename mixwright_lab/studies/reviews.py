@@ -1,16 +1,15 @@
 """Study of `review`: is the row of a planted finding shown, and no row of a clean run?
 
-The files of a run are made by an author who had seen neither the rules nor the code of `review` (`review_plants`): sixty
-runs with one of twenty findings, and twenty clean ones. The commands are those that a user types, in one process.
+An author who had seen neither the rules nor the code of `review` made the files of sixty runs with one of twenty findings,
+and of twenty clean ones (`review_plants`). The commands are those that a user types, in one process.
 
 Goals, fixed before the first run: the row is "shown" in 80 of 100 runs; in a clean run at most one row is. The first run, on
 seed 11, was blind: .72 [.59, .81], one row of one clean run, and `review` failed on six clean runs of RL. Then rules were
 added for `latent`, `subtasks` and `noisy_labels`, verdicts were read for `orders`, and JSON and code for `formats`. The seed
-below is new, the plants and their author's texts are not.
+below is new, the plants are not.
 
-Source: the findings' papers; own plants.
-Unit: one run. Cost: five minutes of one core.
-Blind spot: made-up files; one finding a run; eight of the 28 findings cannot be planted in files.
+Source: the findings' papers; own plants. Unit: one run. Cost: three minutes of one core.
+Blind spot: made-up files; no text of a model, chats or tools; eight of the 28 findings cannot be planted in files.
 
     python -m mixwright_lab.studies.reviews [--quick]
 """
