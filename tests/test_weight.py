@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 444_500,
+    "mixwright": 444_950,
     "mixwright_extras": 90_900,
     "mixwright_lab": 238_000,
-    "tests": 488_600,
+    "tests": 489_400,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
