@@ -241,6 +241,8 @@ def test_the_next_command_names_what_the_manifest_does(tmp_path: Path) -> None:
     assert (verdict.before, verdict.after, verdict.reason) == ("base", "step-500", "a task was lost")
     kept = "mixwright plan base TRAIN"
     assert [step.command for step in verdict.next] == [kept, f"{command} --full"]
+    write_json(run.manifest, RunManifest({}, {}, {}, {"checkpoint after": "out/step-500"}, "base", f"{command} --full"))
+    assert [step.command for step in write_verdict(run).next] == [kept], "the whole report was printed"
 
 
 def test_the_command_of_a_run_that_was_not_started_by_one_is_that_of_its_folder(tmp_path: Path) -> None:
