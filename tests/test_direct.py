@@ -170,7 +170,7 @@ def test_what_is_taken_without_items_is_what_the_help_says() -> None:
     taken = [cells * items_to_measure(cells) for cells in (1, 2, 4, 8)]
     assert taken == pytest.approx([800] * 4, rel=0.02)
     assert min(items_to_measure(cells) for cells in range(1, 60)) == pytest.approx(80, abs=2)
-    assert "about 800 over all protected tasks, at least 80 each" in help_of("measure", "items")
+    assert "in verdict about 800 in all, at least 80 each" in help_of("measure", "items")
     assert f"{USUAL_ITEMS} in total, but at least {MIN_USUAL_CELL_ITEMS}" in help_of("measure", "items")
 
 
