@@ -171,7 +171,7 @@ def test_what_is_taken_without_items_is_what_the_help_says() -> None:
     assert taken == pytest.approx([800] * 4, rel=0.02)
     assert min(items_to_measure(cells) for cells in range(1, 60)) == pytest.approx(80, abs=2)
     assert "in verdict about 800 in all, at least 80 each" in help_of("measure", "items")
-    assert f"{USUAL_ITEMS} in total, but at least {MIN_USUAL_CELL_ITEMS}" in help_of("measure", "items")
+    assert f"about {USUAL_ITEMS} in all, at least {MIN_USUAL_CELL_ITEMS} each" in help_of("measure", "items")
 
 
 def test_both_sides_are_measured_as_asked_and_the_manifest_says_how(call: Call) -> None:
