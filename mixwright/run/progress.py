@@ -101,6 +101,21 @@ def format_time_left(seconds: float | None) -> str:
 
 
 @contextlib.contextmanager
+def share_line(title: str, total: int) -> Iterator[Callable[[float], None]]:
+    """Show how far some work is by the share of it that is done, 0..1, with the time that is left at the pace so far."""
+    start_time = time.monotonic()
+    with progress_line(title) as show:
+
+        def show_share(done: float) -> None:
+            seconds_left = (time.monotonic() - start_time) * (1 - done) / done if done > 0 else None
+            show(done * (total - 0.001), total, seconds_left)  # no whole number, which would be a line of its own
+
+        show(0, total, None)
+        yield show_share
+        show(total, total, 0.0)
+
+
+@contextlib.contextmanager
 def progress_line(title: str) -> Iterator[Progress]:
     """Show progress on standard error: a bar on a terminal, else a line per job and per `SHARE_BETWEEN_LINES`."""
     if is_quiet():

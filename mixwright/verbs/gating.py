@@ -59,9 +59,9 @@ class Gating:
     """Model that judges answers without a metric (or of --grader TASK=judge): a server, or a command that reads and writes
     JSON lines. It passes a model only with labels of yours."""
     judge_labels: Annotated[Path | None, typer.Option(metavar="FILE")] = None
-    """Your labels of a random sample of the answers; default: to_label.jsonl in the folder, once a first run wrote it."""
+    """Your labels of the answers that a first run drew; default: to_label.jsonl in the folder, which it wrote."""
     judge_sample: Annotated[int | None, typer.Option(min=8)] = None
-    """Items of each task to label. Default: 50, or those of the file of labels."""
+    """Items of each task to label. Default: 50, or more if the file of labels goes on."""
     judge_rubric: Annotated[Path | None, typer.Option(metavar="FILE")] = None
     """Text that says which answers pass; default: those that do all that the request asks, correctly."""
     judge_model: Annotated[str | None, typer.Option(metavar="NAME")] = None

@@ -1,8 +1,8 @@
 """Option `--judge` of `verdict`: answers that no metric judges are judged by a model, and by labels of the user.
 
 A judge alone passes nothing, because nobody knows its errors. The user labels a random sample of the items, both answers to
-each, which corrects the change (`estimates/labelled.py`). Which items these are is decided here, by their names: chosen by
-what the judge said of them, labels pass a damaged model. Labels belong to texts: those of other answers do not count.
+each, which corrects the change (`estimates/labelled.py`). Which items count is decided here, by their names: labels of items
+that were chosen by what the judge said pass a damaged model. Labels belong to texts: those of other answers do not count.
 """
 
 from __future__ import annotations
@@ -86,29 +86,24 @@ def judge_by_model(
     path = gating.judge_labels or (own if own.is_file() else None)
     labels = {} if path is None else read_labels(path, tasks)
     caveats, sample_rows, done = list[Caveat](), list[dict[str, object]](), set[str]()
+    counted: dict[Label, float | None] = {}
     for task in tasks:
         sides = [{name: item.answers[0] for name, item in collect_items(answers[task]).items()} for answers in by_task]
-        drawn, own_items = _draw(task, sides), {item for own_task, item, _ in labels if own_task == task}
-        # a smaller sample than the file has would leave out items that the user may have seen
-        sample = {*drawn[: max(gating.judge_sample or SAMPLE, len(own_items))], *own_items}
-        asked = {
-            (task, item, one.completion or ""): one
-            for item in sorted(sample)
-            for side in sides
-            for one in side.get(item, ())
-        }
-        missing = [label for label in asked if labels.get(label) is None]
-        absent = [item for item in sample if not all(item in side for side in sides)]
+        drawn, in_file = _draw(task, sides), {item for own_task, item, _ in labels if own_task == task}
+        known = next((place for place, item in enumerate(drawn) if item not in in_file), len(drawn))
+        sample = drawn[: max(gating.judge_sample or SAMPLE, known)]
+        asked = {(task, item, one.completion or ""): one for item in sample for side in sides for one in side[item]}
+        counted |= {label: labels.get(label) for label in asked}
+        missing = [label for label in asked if counted[label] is None]
         sample_rows += [_describe(one, "") | {"label": labels.get(label)} for label, one in asked.items()]
-        others = [label for label in labels if label[0] == task and label not in asked]  # of other answers: kept
+        others = [label for label in labels if label[0] == task and label not in asked]  # kept, and not counted
         sample_rows += [dict(zip(("task", "id", "answer"), one, strict=True)) | {"label": labels[one]} for one in others]
-        if missing or absent or len(sample) < MIN_ITEMS:
+        if missing or len(sample) < MIN_ITEMS:
             message = f"judged by {name} alone; labels are missing for {len(missing):,} of {len(asked):,} sampled answers"
-            message += f", and {len(absent):,} labelled items are not in the logs" if absent else ""
             caveats.append(Caveat(task, len(missing), message, prevents_pass=True, reason=UNLABELLED))
         else:
             done.add(task)
-            agreed = sum(grades.get(_key(one)) == labels[label] for label, one in asked.items())
+            agreed = sum(grades.get(_key(one)) == counted[label] for label, one in asked.items())
             message = f"judged by {name}, which agrees with {agreed:,} of {len(asked):,} labels"
             message += "; these correct the change, not the shares before and after"
             caveats.append(Caveat(task, len(sample), message, prevents_pass=False))
@@ -117,7 +112,7 @@ def judge_by_model(
             if unjudged > MAX_LOST_SHARE * len(side[task]):
                 message = f"answers {when} that the judge gave no verdict on: {unjudged:,} of {len(side[task]):,}"
                 caveats.append(Caveat(task, unjudged, message, prevents_pass=True))
-    graded = tuple(_with_grades(log, tasks, grades, labels, done) for log in logs)
+    graded = tuple(_with_grades(log, tasks, grades, counted, done) for log in logs)
     sample_rows.sort(key=lambda row: digest(str(row["id"]), str(row["answer"])))  # the side does not show
     left_out = ("key", "rubric")
     lines = "".join(json.dumps({k: v for k, v in row.items() if k not in left_out}) + "\n" for row in sample_rows)

@@ -18,7 +18,7 @@ from mixwright.measure.fitting import count_items, least_items, most_items_withi
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example, Observation, to_data
-from mixwright.run.progress import format_duration, progress_line
+from mixwright.run.progress import format_duration, share_line
 from mixwright.verbs.budget import RESERVED_SHARE, Budget
 from mixwright.verbs.output import say
 
@@ -77,18 +77,9 @@ def measure_with_progress(title: str, learner: Learner, ready: PreparedModels) -
     config, start_time = ready.config.measure, monotonic()
     passes = Passes(learner, config, ready.corpus)
     item_count = len(passes.items if ready.graded else passes.picked(lambda _: True))
-    with progress_line(f"{title}, {item_count:,} items") as show:
-
-        def show_progress(finished_share: float) -> None:
-            seconds_left = (monotonic() - start_time) * (1 - finished_share) / finished_share if finished_share > 0 else None
-            show(
-                finished_share * (item_count - 0.001), item_count, seconds_left
-            )  # no whole number, which would be a line of its own
-
-        show(0, item_count, None)
-        options = {"seed": ready.config.seed, "nested": ready.nested, "report_done": show_progress}
+    with share_line(f"{title}, {item_count:,} items", item_count) as show:
+        options = {"seed": ready.config.seed, "nested": ready.nested, "report_done": show}
         result = measure_learner(learner, ready.corpus, config, **options)
-        show(item_count, item_count, 0.0)
     return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))
 
 

@@ -30,7 +30,7 @@ from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
 from mixwright.records import Example, Text
 from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, write_json, write_text
-from mixwright.run.progress import progress_line
+from mixwright.run.progress import progress_line, share_line
 from mixwright.verbs.direct import load_models, read_rows
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring, is_server, parse_graders
@@ -218,8 +218,10 @@ def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded) -> Answered:
         say(f"warning: {note}")
     names = {item.id for item in fitting.measured()}
     asked = [item for item in picked if item.id in names]
-    say(f"answers: {path} answers {format_count(len(asked), 'request')}, up to {limit:,} tokens each (--max-new-tokens)")
-    written = learner.sample([item.prompt for item in asked], count=1, temperature=0, max_new_tokens=limit, seed=0)
+    say(f"answers: {path} writes up to {limit:,} tokens each (--max-new-tokens)")
+    with share_line(f"answers of {path}, {format_count(len(asked), 'request')}", len(asked)) as show:
+        prompts = [item.prompt for item in asked]
+        written = learner.sample(prompts, count=1, temperature=0, max_new_tokens=limit, seed=0, progress=show)
     replies = {
         (item.task, item.id, 0): Reply(answer.text, cut=not answer.finished, tokens=len(answer.token_ids))
         for item, (answer,) in zip(asked, written, strict=True)

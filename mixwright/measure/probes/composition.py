@@ -1,4 +1,4 @@
-"""Probe of skills used together: does the model compose those that it has, or have rows to teach it?
+"""Probe of skills used together: does the model compose the skills that it has, or does it need rows that combine them?
 
 Source: skills that are known apart and fail together, Zhao et al. 2025 (arXiv 2508.01191); the words are our own.
 Unit: share right, greedy.
