@@ -12,10 +12,12 @@ import test_logs_inspect
 import test_logs_lighteval
 import test_logs_lm_eval
 from log_rows import write_lines
+from server_stub import serving
 
 from mixwright import catalog
 from mixwright.answers.score import measure_answers
 from mixwright.answers.table import SCHEMA, Answers, CellNull, Header, SwapTest
+from mixwright.api import Measuring, measure
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -133,8 +135,18 @@ def plain_log(folder: Path) -> str:
     return write_lines(folder / "log.jsonl", lines)
 
 
-@pytest.mark.parametrize("write_log", [lm_eval_log, inspect_log, lighteval_log, plain_log])
-def test_the_same_answers_are_the_same_table_whichever_harness_logged_them(write_log: Any, tmp_path: Path) -> None:
+def served_log(folder: Path) -> str:
+    pytest.importorskip("openai")
+    rows = [{"task": "sums", "prompt": f"{n}+7?", "answer": str(n + 7)} for n in range(12)]
+    measuring = Measuring(grader=["sums=exact"])
+    with serving(lambda body: TEXTS[int(body["messages"][-1]["content"].partition("+")[0])]) as stub:
+        measure(stub.url, write_lines(folder / "items.jsonl", rows), measuring=measuring, folder=folder / "served")
+    (log,) = (folder / "served").rglob("log.jsonl")
+    return str(log)
+
+
+@pytest.mark.parametrize("write_log", [lm_eval_log, inspect_log, lighteval_log, plain_log, served_log])
+def test_the_same_answers_are_the_same_table_whoever_logged_them(write_log: Any, tmp_path: Path) -> None:
     log = read_log(write_log(tmp_path))
     (task,) = judge_logs(log, log, {}).judged
     grader = find_grader(task)

@@ -35,7 +35,7 @@ def answered(count: int, kinds: int = 4) -> tuple[Example, ...]:
 def plan_with(monkeypatch: pytest.MonkeyPatch, call: Call, rows: list[dict[str, Any]], own: int, *more: str) -> list[Any]:
     made = RehearsalRows(answered(own), ("a note",), 0, own, {})
     monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, **_: made)
-    checkpoint("model", chat="messages" in rows[0])
+    checkpoint("model", chat="prompt" not in rows[0])
     code, out, err = call("plan", "model", write("train.jsonl", rows), *more)
     assert code == 0, err
     lines = Path("plan/mix.jsonl").read_text(encoding="utf-8").splitlines()
@@ -62,6 +62,17 @@ def test_every_row_stands_once_in_the_mix_beside_a_quarter_of_answers_of_all_kin
     assert "mixwright verdict model YOUR_MODEL --trained-on plan/mix.jsonl" in out
     assert len(out.splitlines()) <= 12
     assert len(Path("plan/replay.jsonl").read_text(encoding="utf-8").splitlines()) == 60
+
+
+def test_rows_whose_roles_trl_does_not_know_get_a_word_of_warning(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"user": "human", "assistant": "gpt"}
+    rows = [
+        {"conversations": [{"from": names[turn["role"]], "value": turn["content"]} for turn in row["messages"]]}
+        for row in CHAT
+    ]
+    out, _ = plan_with(monkeypatch, call, rows, own=60)
+    assert "--export trl" in out.partition("TRL renames none")[2]
+    assert "TRL renames none" not in plan_with(monkeypatch, call, CHAT, own=60)[0]
 
 
 def test_half_of_the_requests_are_asked_beside_the_tools_of_the_rows(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,10 @@ def plan_training(
         mix_file, steps_note = folder / "mix.jsonl", f"{format_count(math.ceil(len(mixed) / batch), 'step')} of {batch} rows"
         lines.append(f"Train:  one epoch of {mix_file} is one pass over your rows, {steps_note}; configs: --export trl")
         lines.append(f"Then:   mixwright verdict {model} YOUR_MODEL --trained-on {mix_file}")
+        if len(forms) == 1 and any(
+            turn.get("from") for turn in first.get(find_column(first, "messages", columns) or "", ())
+        ):
+            lines += wrap("Your rows name roles as ShareGPT does, and TRL renames none: with TRL, train on --export trl.")
         return PlanReport(plan, lines, folder / "plan.yaml")
 
 
