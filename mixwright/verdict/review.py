@@ -61,7 +61,7 @@ def _answer(question: str, rows: Sequence[FindingRow], parts: RunParts) -> str:
     texts = [
         _say(finding.figure, fact) for finding, state, facts in decided if state == "shown" for fact in facts[:MAX_FACTS]
     ]
-    texts = [*texts[:MAX_FACTS], *_list_context(question, parts)]
+    texts = [*texts[:MAX_FACTS], *_list_context(question, parts, told=texts)]
     texts = texts or [row.figure for row in rows if row.state == "excluded"][:MAX_FACTS]
     is_open = rows[0].state == "needs a file" or not texts
     command = f" To know more: {rows[0].needs.partition(': ')[2]}" if is_open and rows[0].needs else ""
@@ -87,18 +87,21 @@ def _say(sentence: str, fact: Fact) -> str:
     return (sentence if fact.task else "{other}").format(**fields | written, behaviour=behaviour)
 
 
-def _list_context(question: str, parts: RunParts) -> Iterator[str]:
-    """Yield what a question asks about and no finding is about."""
+def _list_context(question: str, parts: RunParts, *, told: Sequence[str]) -> Iterator[str]:
+    """Yield what a question asks about and no finding tells."""
     tasks, unit = sorted(list_rows(parts.verdict), key=lambda one: (one.change.value, name_task(one))), parts.verdict.unit
     measured = [one for one in tasks if one.after is not None and one.word != "too few items"]
     shares, lost = parts.shares, [one for one in measured if one.word in LOSSES]
+    learned = [one for one in tasks if one.word == "learned"]
     success = {name_task(one): max(one.before or 0.0, one.after or 0.0) for one in measured}
     if question == "What competes?" and len(shares) > 1:
         task = max(shares, key=lambda task: (shares[task][1], task))
         yield f"{task} has about {percent(shares[task][1])} of the target tokens ({percent(shares[task][0])} of the rows)"
-    if question == "What competes?" and lost:
+    if question == "What competes?" and lost and not any(name_task(lost[0]) in text for text in told):
         others = f"; {format_count(len(lost) - 1, 'other task')} got worse, too" if len(lost) > 1 else ""
-        yield f"Training changed {name_task(lost[0])} by {format_change(lost[0].change, unit)} {format_unit(unit)}{others}"
+        gained = f"raised {name_task(learned[-1])} and " if learned else ""
+        changed = f"{format_change(lost[0].change, unit)} {format_unit(unit)}"
+        yield f"Training {gained}changed {name_task(lost[0])} by {changed}{others}"
     if question == "What is too hard?" and (idle := [one.group for one in parts.teaching.taught if one.word == "nothing"]):
         yield f"Short trainings taught nothing on {join_some(idle)}"
     if question == "What is too hard?" and success and parts.verdict.graded:
@@ -106,5 +109,5 @@ def _list_context(question: str, parts: RunParts) -> Iterator[str]:
         yield f"{hardest} is right least often, {percent(success[hardest])} at best (before or after training)"
     if question == "What is not covered?" and (rest := {one.task: 0 for one in tasks if shares and one.task not in shares}):
         yield f"No training row belongs to {join_some(list(rest))}, {'which was' if len(rest) == 1 else 'which were'} tested"
-    if question == "What can these rows teach?" and (learned := [one for one in tasks if one.word == "learned"]):
+    if question == "What can these rows teach?" and learned:
         yield f"Training raised {name_task(learned[-1])} by {format_change(learned[-1].change, unit)} {format_unit(unit)}"
