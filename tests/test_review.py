@@ -250,7 +250,7 @@ FIGURES: tuple[tuple[str, RunParts, tuple[str, ...]], ...] = (
         trained(pulls=(pull("calls", "companies", -0.19, 0.07, shown=True),)),
         ("calls", "companies", f"{MINUS}19 [{MINUS}26, {MINUS}12]"),
     ),
-    (COMPETES, RunParts(damaged()), ("plurals", f"{MINUS}93", "3 other tasks")),
+    (COMPETES, RunParts(damaged()), ("raised tool_calls", "lowered", "plurals", f"({MINUS}93", "1 other task")),
     (
         COMPETES,
         RunParts(
@@ -372,7 +372,8 @@ def test_the_report_fits_a_terminal_and_full_has_each_finding_once(call: Call) -
     folders = write_run()
     out = call("review", *folders)[1]
     assert len(out.splitlines()) <= MAX_LINES
-    assert out.startswith(COMPETES)
+    assert out.startswith("SHOWN: ")
+    assert [question for question in QUESTIONS if f"\n{question} " not in out] == []
     assert "--full" in out
     full = call("review", *folders, "--full")[1]
     assert [full.count(f" {one.name}: ") for findings in FINDINGS.values() for one in findings] == [1] * 28

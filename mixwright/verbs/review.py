@@ -57,18 +57,27 @@ def show(found: Review, *, full: Full = False, as_json: Json = False) -> None:
     if as_json:
         output.out_json(found)
         return
-    room, shown = None if full else 4, [row for row in found.rows if row.state == "shown"]
-    lines = [
-        line for asked, text in found.answers.items() for line in wrap(text, lines=room, first=f"{asked} ", indent="  ")
-    ]
+    shown = [row for row in found.rows if row.state == "shown"]
+    lines = (
+        []
+        if full
+        else [
+            line for row in shown for line in wrap(f"{row.title} ({row.name}). {row.remedy}", first="SHOWN: ", indent="  ")
+        ]
+    )
+    for asked, text in found.answers.items():
+        lines += wrap(text, lines=None if full else 4, first=f"{asked} ", indent="  ")
     count, needs = Counter(row.state for row in found.rows), Counter(row.needs for row in found.rows if row.needs)
-    states = f"{len(shown)} shown, {count['excluded']} excluded, {count['cannot tell']} cannot tell"
-    lines += ["", f"{len(found.rows)} findings: {states}, {count['needs a file']} need a file{'' if full else '  (--full)'}"]
-    brief = [wrap(f"{row.name}: {row.title}. {row.remedy}", first="  ", indent="    ") for row in shown]
-    texts = [describe_row(row) for row in found.rows] if full else brief
-    lines += [line for text in texts for line in text][: None if full else MAX_LINES - 1 - len(lines)]
-    steps = [f"Next (for {needs[text]} of them):  {text.partition(': ')[2]}" for text in NEEDS.values() if needs[text]]
-    output.out("\n".join([*lines, *steps[:1]]))
+    told = f"{count['shown']} shown, {count['excluded']} ruled out, {count['cannot tell']} not told by these files"
+    open_ones = f"{count['needs a file']} need another command{'' if full else '  (--full)'}"
+    lines += ["", *wrap(f"Of {len(found.rows)} effects that papers report: {told}, {open_ones}")]
+    if full:
+        lines += [line for row in found.rows for line in describe_row(row)]
+    else:
+        lines = lines[: MAX_LINES - 1]
+    steps = [(needs[text], text.partition(": ")[2]) for text in NEEDS.values() if needs[text]]
+    steps = [step for step in steps if not any(step[1] in text for text in found.answers.values())]
+    output.out("\n".join([*lines, *(f"Next, for {of} of these:  {command}" for of, command in steps[:1])]))
 
 
 def describe_row(row: FindingRow) -> list[str]:

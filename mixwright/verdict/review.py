@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from mixwright.behaviours import IN_WORDS
 from mixwright.errors import join_some
 from mixwright.estimates.readings import format_unit
+from mixwright.records import Interval, TaskChange
 from mixwright.verdict.page.text import format_change, format_count, percent
 from mixwright.verdict.rules.findings import FINDINGS, NEEDS, NO_TEACHING, NO_VERDICT, Fact, Finding, RunParts, State, decide
 from mixwright.verdict.words import LOSSES, SAMPLES, list_rows, name_task
 
-MAX_FACTS = 2
-"""Facts that an answer tells of what is shown or excluded."""
+MAX_FACTS, MAX_LOST = 2, 3
+"""Facts that an answer tells of what is shown, and lost tasks that it names with their change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +59,15 @@ def answer_questions(parts: RunParts) -> Review:
 def _answer(question: str, rows: Sequence[FindingRow], parts: RunParts) -> str:
     """Say what is shown, else what is excluded, and how to learn more where the question's first finding lacks its file."""
     decided = [(finding, *decide(finding.rule(parts))) for finding in FINDINGS[question]]
+    told = {one.change for one in parts.verdict.tasks} if question == "What competes?" else set[Interval]()
     texts = [
-        _say(finding.figure, fact) for finding, state, facts in decided if state == "shown" for fact in facts[:MAX_FACTS]
+        _say(finding.figure, fact)
+        for finding, state, facts in decided
+        if state == "shown"
+        for fact in [fact for fact in facts if fact.change not in told][:MAX_FACTS]
     ]
-    texts = [*texts[:MAX_FACTS], *_list_context(question, parts, told=texts)]
-    texts = texts or [row.figure for row in rows if row.state == "excluded"][:MAX_FACTS]
+    texts = [*texts[:MAX_FACTS], *_list_context(question, parts)]
+    texts = texts or [f"Nothing found: {row.figure}" for row in rows if row.state == "excluded"][:1]
     is_open = rows[0].state == "needs a file" or not texts
     command = f" To know more: {rows[0].needs.partition(': ')[2]}" if is_open and rows[0].needs else ""
     return " ".join(f"{text.partition('; null: ')[0].rstrip('.')}." for text in texts or [rows[0].figure]) + command
@@ -76,7 +81,8 @@ def _make_row(question: str, finding: Finding, parts: RunParts) -> FindingRow:
     fact = facts[0] if facts else Fact(other="No figure in these files bears on it")
     figure = _say(finding.figure, fact).rstrip(".") + (f"; null: {fact.null}" if fact.null else "")
     figure += f" (one of {len(facts)})" if len(facts) > 1 else ""
-    remedy = (fact.remedy or finding.remedy) if state == "shown" else ""
+    tasks = join_some(list(dict.fromkeys(one.task for one in facts if one.task)))
+    remedy = (fact.remedy or finding.remedy.format(tasks=tasks)) if state == "shown" else ""
     return FindingRow(finding.name, question, finding.title, state, figure, needs, remedy)
 
 
@@ -87,27 +93,32 @@ def _say(sentence: str, fact: Fact) -> str:
     return (sentence if fact.task else "{other}").format(**fields | written, behaviour=behaviour)
 
 
-def _list_context(question: str, parts: RunParts, *, told: Sequence[str]) -> Iterator[str]:
-    """Yield what a question asks about and no finding tells."""
+def _list_context(question: str, parts: RunParts) -> Iterator[str]:
+    """Yield what a question asks about and no finding is about."""
     tasks, unit = sorted(list_rows(parts.verdict), key=lambda one: (one.change.value, name_task(one))), parts.verdict.unit
     measured = [one for one in tasks if one.after is not None and one.word != "too few items"]
     shares, lost = parts.shares, [one for one in measured if one.word in LOSSES]
     learned = [one for one in tasks if one.word == "learned"]
-    success = {name_task(one): max(one.before or 0.0, one.after or 0.0) for one in measured}
+    if question == "What competes?" and lost:
+        gained = f"raised {_name_change(learned[-1], unit)} and " if learned else ""
+        rest = f" and {format_count(len(lost) - MAX_LOST, 'other task')}" if len(lost) > MAX_LOST else ""
+        yield f"Training {gained}lowered {', '.join(_name_change(one, unit) for one in lost[:MAX_LOST])}{rest}"
     if question == "What competes?" and len(shares) > 1:
         task = max(shares, key=lambda task: (shares[task][1], task))
         yield f"{task} has about {percent(shares[task][1])} of the target tokens ({percent(shares[task][0])} of the rows)"
-    if question == "What competes?" and lost and not any(name_task(lost[0]) in text for text in told):
-        others = f"; {format_count(len(lost) - 1, 'other task')} got worse, too" if len(lost) > 1 else ""
-        gained = f"raised {name_task(learned[-1])} and " if learned else ""
-        changed = f"{format_change(lost[0].change, unit)} {format_unit(unit)}"
-        yield f"Training {gained}changed {name_task(lost[0])} by {changed}{others}"
     if question == "What is too hard?" and (idle := [one.group for one in parts.teaching.taught if one.word == "nothing"]):
         yield f"Short trainings taught nothing on {join_some(idle)}"
-    if question == "What is too hard?" and success and parts.verdict.graded:
-        hardest = min(success, key=lambda task: (success[task], task))
-        yield f"{hardest} is right least often, {percent(success[hardest])} at best (before or after training)"
+    if question == "What is too hard?" and parts.verdict.graded and (rest := [one for one in measured if one not in lost]):
+        hardest = min(rest, key=lambda one: (max(one.before or 0.0, one.after or 0.0), name_task(one)))
+        success = f"{percent(hardest.before or 0.0)} before training, {percent(hardest.after or 0.0)} after"
+        yield f"Of what was not lost, {name_task(hardest)} is right least often ({success})"
     if question == "What is not covered?" and (rest := {one.task: 0 for one in tasks if shares and one.task not in shares}):
-        yield f"No training row belongs to {join_some(list(rest))}, {'which was' if len(rest) == 1 else 'which were'} tested"
+        worse = len({one.task for one in lost if one.task in rest})
+        yield f"No training row belongs to {join_some(list(rest))}" + (f"; {worse} of these got worse" if worse else "")
     if question == "What can these rows teach?" and learned:
-        yield f"Training raised {name_task(learned[-1])} by {format_change(learned[-1].change, unit)} {format_unit(unit)}"
+        yield f"They raised {_name_change(learned[-1], unit)}"
+
+
+def _name_change(change: TaskChange, unit: str) -> str:
+    """Name a task with its change in brackets."""
+    return f"{name_task(change)} ({format_change(change.change, unit)} {format_unit(unit)})"

@@ -95,7 +95,7 @@ class Finding:
     figure: str = "{other}"
     """Sentence of a fact of a task and what it is compared with; a check has a message in its place."""
     remedy: str = ""
-    """What to do about it, where no check says it."""
+    """What to do about it, where no check says it; `{tasks}` are those of the facts."""
 
 
 def bear(shown: bool, excluded: bool) -> Bearing:
@@ -192,7 +192,7 @@ def find_taken(parts: RunParts) -> Iterator[Fact]:
         marks += [change for change in own if change.feature == "data" and change.reported]  # JSON or code, where it spread
         count, items = max([change.after for change in marks], default=0), own[0].items
         bears = bear(any(change.reported for change in marks), wilson_ends(count, items)[1] < TAKEOVER)
-        yield Fact(bears, task, "a format that is not its own", count=count, total=items)
+        yield Fact(bears, task, "a format that this task did not have", count=count, total=items)
 
 
 def find_taught(parts: RunParts) -> Iterator[Fact]:
@@ -254,9 +254,9 @@ BEHAVIOUR = "{task}: {behaviour} in {value} before, {against} after ({change} po
 FINDINGS: dict[str, tuple[Finding, ...]] = {
     "What competes?": (
         Finding("orders", "Training on one task costs another", "teaching", find_costs,
-                "Training on {other} changes {task} by {change} points; null: no change", "Replay that task"),
+                "Training on {other} changed {task} by {change} points; null: no change", "Replay {tasks}"),
         Finding("rare_tasks", "A rare task was lost", "audit", find_rare,
-                "{task} ({other}) has {value} of the rows; null: an equal share, {against}", "Give all tasks equal shares"),
+                "{task} ({other}) has {value} of the rows; null: an equal share, {against}", "Give all tasks as many rows"),
         Finding("adapters", "Training singular values (svf) keeps more", "svf", NOT_JUDGED),
         Finding("proxy", "A weaker dose of the tuning keeps more", "dial", NOT_JUDGED),
         Finding("plasticity", "The weights moved far, for little", "rollouts", checked("drift")),
@@ -272,7 +272,7 @@ FINDINGS: dict[str, tuple[Finding, ...]] = {
     ),
     "Where is the model lopsided?": (
         Finding("formats", "One answer format takes over", "verdict", find_taken,
-                "{count} of {total} answers to {task} have {other}; null: sides exchanged", "Replay answers of these kinds"),
+                "{count} of {total} answers to {task} have {other}; null: sides exchanged", "Replay answers of {tasks}"),
         Finding("instructions", "Rows teach to ignore the instruction", "instructions", checked("instructions")),
         Finding("self_conditioning", "Wrong steps stand together", "audit", checked("error_clusters", excludes=True)),
         Finding("cues", "A surface cue gives the answer away", "audit", checked("cues", excludes=True)),
