@@ -95,6 +95,8 @@ def test_the_example_is_a_report_without_torch(tmp_path: Path) -> None:
     code += "; assert 'torch' not in sys.modules"
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("DO NOT SHIP tuned.jsonl")
+    assert "58 of the 58 lost answers" in done.stdout
+    assert "none of the causes" not in done.stdout, "the format explains all of them"
     assert (tmp_path / "runs" / "example" / "verdict.html").is_file()
 
 

@@ -363,7 +363,9 @@ def _explain_causes(verdict: Verdict) -> list[str]:
     explained = Counter[str]()
     for cause in verdict.causes:
         explained[cause.task] += cause.items if cause.is_specific else 0
+    whole = {task for form in verdict.forms for task in form.tasks if form.lost == form.lost_with_form}  # nothing is open
     losses = {change.task: change.lost for change in verdict.tasks if change.level is None and change.word in LOSSES}
+    losses = {task: lost for task, lost in losses.items() if task not in whole}
     open_tasks = {task: lost for task, lost in losses.items() if lost - explained[task] >= max(LEAST_REST, lost / 10)}
     if open_tasks and verdict.pairs:
         lost = sum(open_tasks.values())
