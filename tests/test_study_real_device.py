@@ -8,13 +8,22 @@ from typing import Any
 
 import pytest
 
-from mixwright_lab.studies import public_sets, real_all_weights, real_device, real_grpo, real_mine, real_sft, real_skill_sft
+from mixwright_lab.studies import (
+    public_sets,
+    real_all_weights,
+    real_device,
+    real_grpo,
+    real_mine,
+    real_sft,
+    real_skill_sft,
+    sft_study,
+)
 from mixwright_lab.studies.jobs import rows_by_seed
-from mixwright_lab.studies.real_models import MIDDLE_NUMBER, settings
+from mixwright_lab.studies.real_models import MIDDLE_NUMBER, PLAN, settings
 
 
 def _row(seed: int, arm: str, device: str | None = None) -> dict[str, Any]:
-    return {"seed": seed, "arm": arm, "settings": real_sft.settings()} | ({"device": device} if device else {})
+    return {"seed": seed, "arm": arm, "settings": settings()} | ({"device": device} if device else {})
 
 
 def test_rows_of_a_seed_come_from_the_device_that_made_most() -> None:
@@ -30,12 +39,12 @@ def test_rows_of_a_seed_come_from_the_device_that_made_most() -> None:
 def test_what_has_a_row_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """On whichever device; the waves of the study together are all that is left, and none holds another's arm."""
     first, last = real_sft.SEEDS[0], real_sft.SEEDS[-1]
-    rows = [_row(first, arm) for arm in real_sft.FIRST_ARMS] + [_row(last, real_sft.PLAN, "GPU")]
-    monkeypatch.setattr(real_sft, "kept_rows", lambda: rows)
+    rows = [_row(first, arm) for arm in real_sft.FIRST_ARMS] + [_row(last, PLAN, "GPU")]
+    monkeypatch.setattr(sft_study, "read_rows", lambda path: rows)
     waves = [real_device.WAVES[name](False) for name in ("first", "harmless", "others")]
     jobs = [[(task.arguments[0].seed, arm) for task in wave for arm in task.arguments[0].arms] for wave in waves]
     assert first not in {seed for seed, _ in jobs[0]}
-    wanted = {(seed, arm) for seed in real_sft.SEEDS for arms in real_sft.jobs_of(seed).values() for arm in arms}
+    wanted = {(seed, arm) for seed in real_sft.SEEDS for arms in real_sft.STUDY.jobs_of(seed).values() for arm in arms}
     assert {job for wave in jobs for job in wave} == wanted - {(row["seed"], row["arm"]) for row in rows}
     assert sum(map(len, jobs)) == len(wanted) - len(rows)
     names = [task.name for wave in waves for task in wave]
@@ -77,10 +86,10 @@ def test_a_seed_that_lacks_an_arm_begins_with_its_model_again(monkeypatch: pytes
 def test_models_of_the_skill_for_the_gate_are_of_other_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row of the gate's seeds stands in no table of the skill, and models of all weights are made once."""
     rows = [_row(seed, "narrow") | {"settings": settings(MIDDLE_NUMBER)} for seed in (421, 613)]
-    monkeypatch.setattr(real_skill_sft, "read_rows", lambda path: rows)
-    assert [row["seed"] for row in real_skill_sft.kept_rows()] == [421]
+    monkeypatch.setattr(sft_study, "read_rows", lambda path: rows)
+    assert [row["seed"] for row in real_skill_sft.STUDY.kept_rows()] == [421]
     jobs = [task.arguments[0] for task in real_device.WAVES["gate"](False)]
-    assert {job.seed for job in jobs} == set(real_skill_sft.GATE_SEEDS)
+    assert {job.seed for job in jobs} == set(real_skill_sft.STUDY.gate_seeds)
     assert {job.seed: job.arms for job in jobs if job.name == "narrow"}[613][0] != "narrow"
-    monkeypatch.setattr(real_all_weights, "read_rows", lambda path: [])
-    assert len(real_device.WAVES["weights"](False)) == len(real_all_weights.SEEDS) * len(real_all_weights.ARMS)
+    monkeypatch.setattr(sft_study, "read_rows", lambda path: [])
+    assert len(real_device.WAVES["weights"](False)) == len(real_all_weights.STUDY.seeds) * len(real_all_weights.ARMS)

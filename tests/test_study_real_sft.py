@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mixwright.errors import InputError
-from mixwright_lab.studies import everyday, public_sets, real_models, real_repeat, real_sft
+from mixwright_lab.studies import everyday, public_sets, real_models, real_repeat, real_sft, sft_study
 from mixwright_lab.studies.real_models import ARMS_OF_JOB, NARROW, PLAN, PublicPlace, RealModels
 
 
@@ -126,7 +126,7 @@ def test_drawn_rows_repeat_only_when_all_have_come() -> None:
 def _row(seed: int, arm: str, new: float, old: float) -> dict[str, Any]:
     answers = [["new", f"test-{n}", float(n < 10 * new), "", False] for n in range(10)]
     answers += [[task, f"test-{n}", float(n < 10 * old), "", False] for task in everyday.HALF_KNOWN for n in range(10)]
-    answers += [[task, f"test-{n}", 1.0, "", False] for n in range(2) for task in real_sft.UNREHEARSED]
+    answers += [[task, f"test-{n}", 1.0, "", False] for n in range(2) for task in sft_study.UNREHEARSED]
     return {"seed": seed, "arm": arm, "answers": answers}
 
 
@@ -137,7 +137,7 @@ def test_goals_by_hand() -> None:
         2: [("frozen", 0.0, 0.5), (NARROW, 1.0, 0.1), (PLAN, 0.9, 0.4)],
     }
     by_seed = {seed: {arm: _row(seed, arm, new, old) for arm, new, old in arms} for seed, arms in made.items()}
-    lost, gained, share, new = real_sft.goals_of(by_seed)
+    lost, gained, share, new = sft_study.goals_of(by_seed)
     assert (lost.found.value, gained.found.value, new.found.value) == pytest.approx((50, 35, -5))
     assert share.found.value == pytest.approx((40 / 60 + 30 / 40) / 2)
     assert lost.reached
@@ -148,7 +148,7 @@ def test_goals_by_hand() -> None:
 def test_nothing_is_reached_before_two_seeds() -> None:
     """One seed has no interval."""
     one = {1: {arm: _row(1, arm, 1.0, 0.5) for arm in ("frozen", NARROW, PLAN)}}
-    assert not any(goal.reached for goal in real_sft.goals_of(one))
+    assert not any(goal.reached for goal in sft_study.goals_of(one))
 
 
 def test_figures_are_of_arms_that_all_seeds_have() -> None:
@@ -157,7 +157,7 @@ def test_figures_are_of_arms_that_all_seeds_have() -> None:
     by_seed[3] = {"frozen": _row(3, "frozen", 0.0, 0.5)}
     by_seed[1]["narrow x 0.5"] = _row(1, "narrow x 0.5", 0.5, 0.5)
     by_seed[2][NARROW] = _row(2, NARROW, 1.0, 0.1)
-    figures = real_sft.figures_of(by_seed)
+    figures = real_sft.STUDY.compare_with_plan(by_seed)
     assert set(figures) == set(real_sft.FIRST_ARMS)
     assert figures[NARROW]["rehearsed"]["value"] == pytest.approx(30)
     assert figures[NARROW]["rehearsed, plan less this"]["value"] == pytest.approx(20)
@@ -166,19 +166,19 @@ def test_figures_are_of_arms_that_all_seeds_have() -> None:
 def test_kept_at_reads_a_curve_between_its_points() -> None:
     """Half way between two points, and its ends beyond them."""
     points = [(0.0, 60.0), (80.0, 20.0), (100.0, 0.0)]
-    assert [real_sft.kept_at(points, new) for new in (40, 90, 120, -5)] == [40, 10, 0, 60]
+    assert [sft_study.kept_at(points, new) for new in (40, 90, 120, -5)] == [40, 10, 0, 60]
 
 
 def test_every_arm_runs_once() -> None:
     """And each curve is made of arms that are measured."""
-    arms = real_sft.every_arm()
+    arms = real_sft.STUDY.arms
     assert len(set(arms)) == len(arms) == sum(map(len, ARMS_OF_JOB.values()))
-    assert {arm for curve in real_sft.CURVES.values() for arm in curve} <= set(arms)
+    assert {arm for curve in sft_study.CURVES.values() for arm in curve} <= set(arms)
 
 
 def test_a_repeat_is_compared_item_by_item() -> None:
     """The first items of each task, in their order, although their numbers differ; points of both sides by hand."""
-    tasks = (*everyday.HALF_KNOWN, real_sft.NEW)
+    tasks = (*everyday.HALF_KNOWN, sft_study.NEW)
     there = [
         [task, f"test-{3 * k + n}", float(n < 1), f"{task}{n}", False] for k, task in enumerate(tasks) for n in range(3)
     ]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any, TypeVar
 
 from mixwright.run import workers
 from mixwright.run.folder import write_json, write_text
-from mixwright_lab.conditions import CPU, conditions
+from mixwright_lab.conditions import CPU, conditions, device
 
 WORKER_COUNT = 2
 CACHE_FOLDER = Path(tempfile.gettempdir()) / "mixwright-cases"
@@ -109,6 +110,17 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write a JSONL file, whole or not at all, for processes side by side may write the same; returns its path."""
     write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def row_of(began: float) -> dict[str, Any]:
+    """Return what each row of a training says of its run: commit, device, and the seconds since `began`."""
+    seconds = round(time.monotonic() - began)
+    return {"commit": conditions()["commit"], "device": device(), "seconds": seconds}
+
+
+def without_answers(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows as a result has them: answers and settings are in the file of the rows."""
+    return [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]
 
 
 def rows_by_seed(rows: Iterable[Mapping[str, Any]]) -> dict[int, dict[str, Mapping[str, Any]]]:

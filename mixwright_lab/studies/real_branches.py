@@ -30,22 +30,13 @@ from mixwright.records import Example, Interval
 from mixwright.verdict.rules.gate import check_protected
 from mixwright_lab.studies import real_sft, real_skill_sft
 from mixwright_lab.studies.jobs import rows_by_seed
-from mixwright_lab.studies.real_models import (
-    FROZEN,
-    GRADERS,
-    MIDDLE_NUMBER,
-    PROMPTED,
-    TOOL_CALLS,
-    TRUTH_TASKS,
-    NewTask,
-    PublicPlace,
-    RealModels,
-)
+from mixwright_lab.studies.real_models import FROZEN, GRADERS, PROMPTED, TRUTH_TASKS, PublicPlace, RealModels
 from mixwright_lab.studies.report import Goal, Result, run
+from mixwright_lab.studies.sft_study import NEW, success
 
 MARGIN_POINTS, LEARNT_POINTS = 5.0, 20.0
 """What a loss is; gain of the new task from which on a branch has learnt it."""
-SEEDS = (*real_sft.GATE_SEEDS, *real_skill_sft.GATE_SEEDS)
+SEEDS = (*real_sft.STUDY.gate_seeds, *real_skill_sft.STUDY.gate_seeds)
 LEAST_PASSED = 0.5
 """Share of the branches that learnt the new task and are harmless."""
 
@@ -128,21 +119,16 @@ def goals_of(rows: Sequence[Mapping[str, Any]]) -> list[Goal]:
 
 def branches(seed: int, public: PublicPlace) -> list[dict[str, Any]]:
     """What the gate says, what is true, and the gain of the new task in points, of each model of a seed."""
-    of_skill = seed in real_skill_sft.GATE_SEEDS
-    task: NewTask = MIDDLE_NUMBER if of_skill else TOOL_CALLS
-    kept = real_skill_sft.kept_rows(real_skill_sft.GATE_SEEDS) if of_skill else real_sft.kept_rows()
-    arms = rows_by_seed(kept).get(seed, {})
+    of_skill = seed in real_skill_sft.STUDY.gate_seeds
+    study = real_skill_sft.STUDY if of_skill else real_sft.STUDY
+    arms = rows_by_seed(study.kept_rows((seed,))).get(seed, {})
     if FROZEN not in arms:
         return []
-    folder = (real_skill_sft.PLACE if of_skill else real_sft.PLACE) / "branches"
-    asked = RealModels(folder, seed, public, truth=True, task=task).rows
+    asked = RealModels(study.place / "branches", seed, public, truth=True, task=study.task).rows
     golds = {row["id"]: row for row in (*asked["test"], *asked["truth"])}
-    known, start = (
-        {"seed": seed, "taught": "skill" if of_skill else "tool calls"},
-        real_sft.success(arms[FROZEN], real_sft.NEW),
-    )
+    known, start = {"seed": seed, "taught": "skill" if of_skill else "tool calls"}, success(arms[FROZEN], NEW)
     return [
-        known | {"arm": arm, "gain": real_sft.success(row, real_sft.NEW) - start} | judge(arms[FROZEN], row, golds)
+        known | {"arm": arm, "gain": success(row, NEW) - start} | judge(arms[FROZEN], row, golds)
         for arm, row in arms.items()
         if arm not in (FROZEN, PROMPTED)
     ]

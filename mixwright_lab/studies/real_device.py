@@ -28,6 +28,7 @@ from typing import Any
 
 from mixwright_lab.studies import real_all_weights, real_grpo, real_mine, real_sft, real_skill_sft, real_skills
 from mixwright_lab.studies.real_models import HARMLESS
+from mixwright_lab.studies.sft_study import SFTStudy
 
 BYTES_PER_WORKER = 8 * 2**30
 """Of the accelerator: weights, activations and logits of one training."""
@@ -61,27 +62,12 @@ def grpo_tasks(quick: bool) -> list[Task]:
     return [*firsts, *others]
 
 
-def sft_tasks(arms: Collection[str], quick: bool) -> list[Task]:
-    """Trainings of these arms that have no row."""
-    known = set() if quick else {(row["seed"], row["arm"]) for row in real_sft.kept_rows()}
-    return [
-        Task(f"sft {seed} {name} {left[0]}", real_sft.do_job, (real_sft.SFTJob(seed, name, left, quick),))
-        for seed in (real_sft.QUICK if quick else real_sft.SEEDS)
-        for name, of_job in real_sft.jobs_of(seed).items()
-        if (left := tuple(arm for arm in of_job if arm in arms and (seed, arm) not in known))
-    ]
-
-
-def skill_sft_tasks(seeds: Sequence[int], quick: bool) -> list[Task]:
-    """Trainings on the new skill that have no row."""
-    jobs = real_skill_sft.jobs_left(quick, seeds)
-    return [Task(f"skill sft {job.seed} {job.name}", real_skill_sft.do_job, (job,)) for job in jobs]
-
-
-def all_weights_tasks(quick: bool) -> list[Task]:
-    """Trainings of all weights that have no row."""
-    jobs = real_all_weights.jobs_left(quick)
-    return [Task(f"all weights {job.seed} {job.name}", real_all_weights.do_job, (job,)) for job in jobs]
+def sft_tasks(
+    study: SFTStudy, quick: bool, *, seeds: Sequence[int] | None = None, arms: Collection[str] | None = None
+) -> list[Task]:
+    """Trainings of a study of SFT that have no row, of these seeds and arms or of all."""
+    jobs = study.jobs_left(quick, seeds, arms)
+    return [Task(f"{study.name} {job.seed} {job.name} {job.arms[0]}", study.do_job, (job,)) for job in jobs]
 
 
 def skill_tasks(quick: bool) -> list[Task]:
@@ -97,17 +83,16 @@ def mine_tasks(quick: bool) -> list[Task]:
     return [Task(f"mine {job.world} {job.seed} {job.arm}", real_mine.do_job, (job,)) for job in real_mine.jobs_left(quick)]
 
 
-FIRST = frozenset(real_sft.FIRST_ARMS)
 WAVES: Mapping[str, Callable[[bool], list[Task]]] = {
     "grpo": grpo_tasks,
-    "first": lambda quick: sft_tasks(FIRST, quick),
-    "harmless": lambda quick: sft_tasks(HARMLESS, quick),
-    "others": lambda quick: sft_tasks(set(real_sft.every_arm()) - FIRST, quick),
+    "first": partial(sft_tasks, real_sft.STUDY, arms=real_sft.FIRST_ARMS),
+    "harmless": partial(sft_tasks, real_sft.STUDY, arms=HARMLESS),
+    "others": partial(sft_tasks, real_sft.STUDY, arms=set(real_sft.STUDY.arms) - {*real_sft.FIRST_ARMS}),
     "skills": skill_tasks,
-    "skill": partial(skill_sft_tasks, real_skill_sft.SEEDS),
-    "gate": partial(skill_sft_tasks, real_skill_sft.GATE_SEEDS),
+    "skill": partial(sft_tasks, real_skill_sft.STUDY),
+    "gate": partial(sft_tasks, real_skill_sft.STUDY, seeds=real_skill_sft.STUDY.gate_seeds),
     "mine": mine_tasks,
-    "weights": all_weights_tasks,
+    "weights": partial(sft_tasks, real_all_weights.STUDY),
 }
 """Name -> what is left of it; a flag says that the small version is meant."""
 

@@ -32,10 +32,9 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
-from mixwright_lab.conditions import conditions, device
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.everyday import HALF_KNOWN, SKILLS, Pair
-from mixwright_lab.studies.jobs import append_row, read_rows, rows_by_seed, write_rows
+from mixwright_lab.studies.jobs import append_row, read_rows, row_of, rows_by_seed, without_answers, write_rows
 from mixwright_lab.studies.public_sets import QUESTIONS, read_questions
 from mixwright_lab.studies.real_models import MODEL, PublicPlace
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
@@ -255,8 +254,7 @@ def do_arm(arm: str, seed: int, quick: bool) -> None:
     place = PLACE / ("quick" if quick else f"seed-{seed}")
     place.mkdir(parents=True, exist_ok=True)
     began, start = time.monotonic(), train_form(seed, place / "form", sizes)
-    row: dict[str, Any] = {"seed": seed, "arm": arm, "settings": settings(), "commit": conditions()["commit"]}
-    row["device"] = device()
+    row: dict[str, Any] = {"seed": seed, "arm": arm, "settings": settings()}
     if arm == FROZEN:
         row["answers"], measured, _ = measure_model(start, seed, sizes, place)
     else:
@@ -266,8 +264,7 @@ def do_arm(arm: str, seed: int, quick: bool) -> None:
         out, row["steps"], row["completions"] = train_arm(arm, start, seed, sizes, place, measured, corpus)
         row["answers"], _, _ = measure_model(out, seed, sizes, place)
         shutil.rmtree(out)
-    row["seconds"] = round(time.monotonic() - began)
-    append_row(place / "rows.jsonl" if quick else ROWS_FILE, row)
+    append_row(place / "rows.jsonl" if quick else ROWS_FILE, row | row_of(began))
 
 
 def settings() -> dict[str, Any]:
@@ -362,10 +359,9 @@ def measure(quick: bool, begin: bool = True) -> Result:
     rows = read_rows(path) if quick else kept_rows()
     by_seed = rows_by_seed(rows)
     goals = goals_of(by_seed)
-    short = [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]
     about = settings() | {"public files": PublicPlace.from_environment().digests()}
     unit = "points of greedy success that uniform GRPO gains on the tasks in reach"
-    return Result(goals[0].found, unit, seeds, short, figures_of(by_seed), about, goals=goals)
+    return Result(goals[0].found, unit, seeds, without_answers(rows), figures_of(by_seed), about, goals=goals)
 
 
 if __name__ == "__main__":

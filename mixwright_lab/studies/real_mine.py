@@ -35,10 +35,9 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
-from mixwright_lab.conditions import conditions, device
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.everyday import tool_calls
-from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes, write_rows
+from mixwright_lab.studies.jobs import append_row, read_rows, row_of, run_in_processes, without_answers, write_rows
 from mixwright_lab.studies.real_models import MODEL, TRAINING
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, run
 
@@ -185,10 +184,8 @@ def do_job(job: MineJob) -> None:
     place = PLACE / ("quick" if job.quick else f"{job.world.replace(' ', '-')}-{job.seed}")
     began = time.monotonic()
     answers, remarks = World(place, job.world, job.seed, quick=job.quick).measure(job.arm)
-    row = {"world": job.world, "seed": job.seed, "arm": job.arm, "settings": settings(), "commit": conditions()["commit"]}
-    row["device"] = device()
-    row |= {"seconds": round(time.monotonic() - began), "remarks": remarks, "answers": answers}
-    append_row(PLACE / "quick.jsonl" if job.quick else ROWS_FILE, row)
+    row = {"world": job.world, "seed": job.seed, "arm": job.arm, "settings": settings()} | row_of(began)
+    append_row(PLACE / "quick.jsonl" if job.quick else ROWS_FILE, row | {"remarks": remarks, "answers": answers})
 
 
 def settings() -> dict[str, Any]:
@@ -274,7 +271,7 @@ def measure(quick: bool, begin: bool = True) -> Result:
     for row in rows:
         print(row["world"], row["seed"], row["arm"], f"{success(row):.1f}", row["remarks"], file=sys.stderr)
     goals = goals_of(rows)
-    short = [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]
+    short = without_answers(rows)
     unit = "points of tool calls that influence gains over random rows, a third of the rows wrong"
     return Result(
         goals[0].found, unit, QUICK if quick else (*SEEDS, *LATER_SEEDS), short, figures_of(rows), settings(), goals=goals

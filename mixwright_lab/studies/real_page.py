@@ -32,6 +32,7 @@ from mixwright_lab.studies.real_models import (
     UNIFORM,
 )
 from mixwright_lab.studies.report import RESULTS, rounded
+from mixwright_lab.studies.sft_study import GROUPS, NEW, UNREHEARSED, SFTStudy, mean_success
 from mixwright_lab.text_page import replace_between
 
 ROOT = Path(__file__).parents[2]
@@ -146,7 +147,7 @@ def sft_table(study: str, arms: Mapping[str, str]) -> str:
         left = shown["rehearsed, no task above its start"]
         more = None if arm == PLAN else opposite(shown["rehearsed, plan less this"])
         lines.append(
-            f"| {name} | {points(shown[real_sft.NEW])} | {points(shown['rehearsed'])} | {points(more, '+')} "
+            f"| {name} | {points(shown[NEW])} | {points(shown['rehearsed'])} | {points(more, '+')} "
             f"| {points(left)} | {points(shown['not rehearsed'])} |"
         )
     return "\n".join(lines)
@@ -223,17 +224,21 @@ def trusted_table() -> str:
     return "\n".join(lines)
 
 
-STUDIES = {"tool calls": real_sft, "a skill": real_skill_sft, "tool calls, all weights": real_all_weights}
+STUDIES = {
+    "tool calls": real_sft.STUDY,
+    "a skill": real_skill_sft.STUDY,
+    "tool calls, all weights": real_all_weights.STUDY,
+}
 """What was taught -> the study."""
 RESULT_ARMS_OF = {("tool calls, all weights", PLAN): "new rows and a fifth of true old rows"}
 """Where 60 rows of a task, each drawn four times at most, are no quarter of 4,800 draws."""
 
 
-def rows_of_results(study: Any) -> tuple[dict[tuple[int, str], Mapping[str, Any]], list[int], list[str]]:
+def rows_of_results(study: SFTStudy) -> tuple[dict[tuple[int, str], dict[str, Any]], list[int], list[str]]:
     """Rows by seed and arm; the seeds that have all of the arms; the arms of the results that enough seeds have."""
     rows = {(row["seed"], row["arm"]): row for row in study.kept_rows()}
-    arms = [arm for arm in RESULT_ARMS if sum((seed, arm) in rows for seed in study.SEEDS) >= MANY_SEEDS]
-    return rows, [seed for seed in study.SEEDS if all((seed, arm) in rows for arm in arms)], arms
+    arms = [arm for arm in RESULT_ARMS if sum((seed, arm) in rows for seed in study.seeds) >= MANY_SEEDS]
+    return rows, [seed for seed in study.seeds if all((seed, arm) in rows for arm in arms)], arms
 
 
 def results_table() -> str:
@@ -247,9 +252,9 @@ def results_table() -> str:
         for arm in arms:
             own, joined, start = ([rows[seed, one] for seed in seeds] for one in (arm, UNIFORM, FROZEN))
             cells = []
-            for tasks in ((real_sft.NEW,), real_sft.GROUPS["rehearsed"], real_sft.UNREHEARSED):
-                values = [real_sft.mean_success(row, tasks) for row in own]
-                less = [value - real_sft.mean_success(row, tasks) for value, row in zip(values, joined, strict=True)]
+            for tasks in ((NEW,), GROUPS["rehearsed"], UNREHEARSED):
+                values = [mean_success(row, tasks) for row in own]
+                less = [value - mean_success(row, tasks) for value, row in zip(values, joined, strict=True)]
                 more = "" if arm in (FROZEN, UNIFORM) else f" ({points(rounded(less), '+')})"
                 cells.append(f"{sum(values) / len(values):.1f}{more}")
             still = [still_right(before, after) for before, after in zip(start, own, strict=True)]
@@ -261,7 +266,7 @@ def results_table() -> str:
 
 def still_right(before: Mapping[str, Any], after: Mapping[str, Any]) -> float:
     """Percent of the old tasks' test items that were right before and are right after."""
-    old = real_sft.GROUPS["rehearsed"]
+    old = GROUPS["rehearsed"]
     right = [
         {(task, item) for task, item, score, *_ in row["answers"] if task in old and item.startswith("test") and score}
         for row in (before, after)
@@ -275,9 +280,9 @@ def kept_of_old_tasks() -> dict[str, dict[str, Shown]]:
     for taught, study in STUDIES.items():
         rows, seeds, _ = rows_of_results(study)
         starts, joined, own = ([rows[seed, arm] for seed in seeds] for arm in (FROZEN, UNIFORM, OWN))
-        old = real_sft.GROUPS["rehearsed"]
+        old = GROUPS["rehearsed"]
         pairs = list(zip(starts, joined, strict=True))
-        change = [real_sft.mean_success(after, old) - real_sft.mean_success(start, old) for start, after in pairs]
+        change = [mean_success(after, old) - mean_success(start, old) for start, after in pairs]
         found[taught] = {
             "joined files minus before": rounded(change),
             "lost with joined files": rounded([100 - still_right(*pair) for pair in pairs]),
@@ -297,23 +302,6 @@ def kept_table() -> str:
         change, *lost = shown.values()
         lines.append(f"| {taught} | {points(change, '+')} | {' | '.join(points(one) for one in lost)} |")
     return "\n".join(lines)
-
-
-TENTH = "a tenth of own answers"
-
-
-def companies_lost() -> dict[str, Shown]:
-    """Return the change of `companies` after the skill, from the model before, with a tenth and a quarter of own answers."""
-    rows, seeds, _ = rows_of_results(real_skill_sft)
-    return {
-        arm: rounded(
-            [
-                real_sft.success(rows[seed, arm], "companies") - real_sft.success(rows[seed, FROZEN], "companies")
-                for seed in seeds
-            ]
-        )
-        for arm in (TENTH, OWN)
-    }
 
 
 TABLES: Mapping[str, Callable[[], str]] = {
@@ -354,7 +342,7 @@ def draw() -> None:
     found = figures("real_sft")
     colours = {PLAN: OURS, OWN: OURS, UNIFORM: NULL, NARROW: NULL}
     for arm, name in SFT_ARMS.items():
-        new, kept = found[arm][real_sft.NEW], found[arm]["rehearsed"]
+        new, kept = found[arm][NEW], found[arm]["rehearsed"]
         errors = [[[one["value"] - one["low"]], [one["high"] - one["value"]]] for one in (new, kept)]
         above.errorbar(
             new["value"], kept["value"], xerr=errors[0], yerr=errors[1], fmt="o", color=colours.get(arm, OTHER), capsize=2
@@ -393,13 +381,13 @@ def draw_kept() -> None:
     figure = Figure(figsize=(10, 3.6), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(STUDIES), sharey=True)
     arms = (FROZEN, NARROW, UNIFORM, PLAN, OWN)
-    groups = {"new task": (real_sft.NEW,), "four old tasks": real_sft.GROUPS["rehearsed"]}
-    groups |= {"three tasks without rows": real_sft.UNREHEARSED}
+    groups = {"new task": (NEW,), "four old tasks": GROUPS["rehearsed"]}
+    groups |= {"three tasks without rows": UNREHEARSED}
     for axes, (taught, study) in zip(panels, STUDIES.items(), strict=True):
         rows, seeds, _ = rows_of_results(study)
         for (name, tasks), mark, colour in zip(groups.items(), "so^", (OTHER, NULL, OURS), strict=True):
             for place, arm in enumerate(arms):
-                shown = rounded([real_sft.mean_success(rows[seed, arm], tasks) for seed in seeds])
+                shown = rounded([mean_success(rows[seed, arm], tasks) for seed in seeds])
                 spread = [[shown["value"] - shown["low"]], [shown["high"] - shown["value"]]]
                 axes.errorbar(
                     shown["value"],

@@ -19,7 +19,8 @@ from mixwright_lab.studies.everyday import HALF_KNOWN
 from mixwright_lab.studies.jobs import run_in_processes
 from mixwright_lab.studies.real_models import FROZEN, NARROW, PLAN, UNIFORM, RealModels
 from mixwright_lab.studies.real_page import SFT_ARMS
-from mixwright_lab.studies.real_sft import NEW, kept_rows
+from mixwright_lab.studies.real_sft import STUDY
+from mixwright_lab.studies.sft_study import NEW
 
 PLACE = Path("runs") / "real_repeat"
 SEED, ITEMS = 173, (40, 20)
@@ -71,7 +72,7 @@ def compare(arm: str, answers: list[list[Any]], kept: Mapping[str, Any]) -> dict
 
 def main() -> None:
     """Run the arms, and print a line for each and one JSON object."""
-    kept = {row["arm"]: row for row in kept_rows() if row["seed"] == SEED}
+    kept = {row["arm"]: row for row in STUDY.kept_rows((SEED,))}
     answers = run_in_processes(do_job, [RepeatJob(arm) for arm in ARMS], say="model")
     lines = [compare(arm, found, kept[arm]) for arm, found in zip(ARMS, answers, strict=True)]
     print(

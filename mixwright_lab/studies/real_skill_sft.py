@@ -23,15 +23,8 @@ accelerator `real_device` makes rows. Weights are Q4_1, dequantised.
 from __future__ import annotations
 
 import os
-import sys
-import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
 
-from mixwright_lab.conditions import conditions, device
-from mixwright_lab.studies.everyday import HALF_KNOWN
-from mixwright_lab.studies.jobs import append_row, read_rows, rows_by_seed, run_in_processes
 from mixwright_lab.studies.real_models import (
     ARMS_OF_JOB,
     BLENDS,
@@ -43,127 +36,41 @@ from mixwright_lab.studies.real_models import (
     PLAN,
     SHARES,
     UNIFORM,
-    PublicPlace,
-    RealModels,
-    settings,
 )
-from mixwright_lab.studies.real_sft import (
-    CURVES,
-    GROUPS,
-    MOST_NEW_LOSS,
-    NEW,
-    QUICK,
-    SFTJob,
-    difference_at_equal_success,
-    goals_of,
-    mean_success,
-    readings,
-    share_left,
-    success,
-    table,
-)
-from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
+from mixwright_lab.studies.report import Goal, Result, interval, run
+from mixwright_lab.studies.sft_study import GROUPS, MOST_NEW_LOSS, NEW, Arms, SFTStudy, differences, success
 
-SEEDS = (421, 439, 457, 479, 499)
-GATE_SEEDS = (613, 631)
-"""Further seeds, for `real_branches` alone, with further items measured."""
-ROWS_FILE = RESULTS / "real_skill_sft.rows.jsonl"
-PLACE = Path("runs") / "real_skill_sft"
 LATER = (*BLENDS, *SHARES, *PENALTIES)
 """Arms that were added after the others were seen."""
-JOBS: Mapping[str, tuple[str, ...]] = {
-    FROZEN: (FROZEN,),
-    **{arm: ARMS_OF_JOB[arm] for arm in (NARROW, PLAN, UNIFORM, OWN, *LATER)},
-}
-"""Job -> models that it measures, which share one training."""
+STUDY = SFTStudy(
+    "real_skill_sft",
+    seeds=(421, 439, 457, 479, 499),
+    jobs={FROZEN: (FROZEN,), **{arm: ARMS_OF_JOB[arm] for arm in (NARROW, PLAN, UNIFORM, OWN, *LATER)}},
+    first_arms=(FROZEN, PLAN),
+    gate_seeds=(613, 631),  # of no figure here
+    task=MIDDLE_NUMBER,
+)
 GUESSED, LEAST_GAIN = 100 / 3, 20.0
 """Points of the new task that naming one of the three numbers gives, and what has to be gained over them."""
 
 
-def do_job(job: SFTJob) -> None:
-    """Train and measure, in a process with one thread; each measured model is a row."""
-    place = PLACE / ("quick" if job.quick else f"seed-{job.seed}")
-    public, truth = PublicPlace.from_environment(), job.seed in GATE_SEEDS
-    models = RealModels(place, job.seed, public, truth=truth, quick=job.quick, task=MIDDLE_NUMBER)
-    for arm in job.arms:
-        began = time.monotonic()
-        answers, remarks = models.measure(arm)
-        row = {"seed": job.seed, "arm": arm, "settings": settings(MIDDLE_NUMBER), "commit": conditions()["commit"]}
-        row |= {"device": device(), "seconds": round(time.monotonic() - began), "remarks": remarks, "answers": answers}
-        append_row(place / "rows.jsonl" if job.quick else ROWS_FILE, row)
-
-
-def kept_rows(seeds: Sequence[int] = SEEDS) -> list[dict[str, Any]]:
-    """Finished rows of these settings and seeds."""
-    return [row for row in read_rows(ROWS_FILE) if row["settings"] == settings(MIDDLE_NUMBER) and row["seed"] in seeds]
-
-
-def jobs_left(quick: bool, seeds: Sequence[int] = SEEDS) -> list[SFTJob]:
-    """Trainings that have no row yet, seed after seed."""
-    known = set() if quick else {(row["seed"], row["arm"]) for row in kept_rows(seeds)}
+def own_goals(by_seed: Mapping[int, Arms]) -> list[Goal]:
+    """What the new rows taught over naming one number; own answers against true rows: more kept, and as much learnt."""
+    gain = interval([success(arms[NARROW], NEW) - GUESSED for arms in by_seed.values()])
+    kept, new = (interval(differences(by_seed.values(), OWN, PLAN, tasks)) for tasks in (GROUPS["rehearsed"], (NEW,)))
     return [
-        SFTJob(seed, name, left, quick)
-        for seed in (QUICK if quick else seeds)
-        for name, arms in JOBS.items()
-        if (left := tuple(arm for arm in arms if (seed, arm) not in known))
-    ]
-
-
-def figures_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
-    """Means with intervals over seeds: each arm's tasks, the plan less it, and the plan less each curve."""
-    arms = [arm for of_job in JOBS.values() for arm in of_job if all(arm in row for row in by_seed.values())]
-    if len(by_seed) < 2 or PLAN not in arms:
-        return {"seeds": len(by_seed)}
-    found: dict[str, Any] = {}
-    for arm in arms:
-        rows = [(row[PLAN], row[arm]) for row in by_seed.values()]
-        found[arm] = {name: rounded([mean_success(row, tasks) for _, row in rows]) for name, tasks in readings().items()}
-        found[arm]["rehearsed, no task above its start"] = share_left(by_seed.values(), arm)
-        for name, tasks in ({NEW: (NEW,)} | GROUPS).items():
-            less = [mean_success(plan, tasks) - mean_success(row, tasks) for plan, row in rows]
-            found[arm][f"{name}, plan less this"] = rounded(less)
-    for name, curve in CURVES.items():
-        if set(curve) <= set(arms):
-            found[name] = {
-                "rehearsed, plan less this at equal success": rounded(
-                    [difference_at_equal_success(row, curve) for row in by_seed.values()]
-                )
-            }
-    return found
-
-
-def own_goals(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> list[Goal]:
-    """Own answers against the plan's true rows: more kept, and as much learnt."""
-    pairs = [(arms[OWN], arms[PLAN]) for arms in by_seed.values() if {OWN, PLAN} <= set(arms)]
-    kept = interval([mean_success(own, tuple(HALF_KNOWN)) - mean_success(plan, tuple(HALF_KNOWN)) for own, plan in pairs])
-    new = interval([success(own, NEW) - success(plan, NEW) for own, plan in pairs])
-    return [
+        Goal("new task over naming one number, points", gain, f">= {LEAST_GAIN:g}", gain.value >= LEAST_GAIN),
         Goal("own answers less plan on the rehearsed tasks, points", kept, "low > 0", kept.low > 0),
         Goal("own answers less plan on the new task, points", new, f"low >= {-MOST_NEW_LOSS:g}", new.low >= -MOST_NEW_LOSS),
     ]
 
 
-def gain_goal(rows: Sequence[Mapping[str, Any]]) -> Goal:
-    """What the new rows taught, over naming one of the three numbers."""
-    gain = interval([success(row, NEW) - GUESSED for row in rows])
-    return Goal("new task over naming one number, points", gain, f">= {LEAST_GAIN:g}", gain.value >= LEAST_GAIN)
-
-
 def measure(quick: bool, begin: bool = True) -> Result:
     """Do the jobs that are left."""
-    path = PLACE / "quick" / "rows.jsonl" if quick else ROWS_FILE
-    if quick:
-        path.unlink(missing_ok=True)
-    run_in_processes(do_job, jobs_left(quick) if begin else [], say="training")
-    rows = read_rows(path) if quick else kept_rows()
-    by_seed = rows_by_seed(rows)
-    print(table(by_seed), file=sys.stderr, flush=True)
-    narrow = [arms[NARROW] for arms in by_seed.values() if NARROW in arms]
-    goals = goals_of(by_seed) + ([gain_goal(narrow), *own_goals(by_seed)] if len(narrow) > 1 else [])
-    short = [{name: value for name, value in row.items() if name not in ("answers", "settings")} for row in rows]
+    if begin:
+        STUDY.run_jobs(quick)
     unit = "points that SFT on the new skill alone loses of the four tasks"
-    about = settings(MIDDLE_NUMBER) | {"answers": ROWS_FILE.name, "public files": PublicPlace.from_environment().digests()}
-    return Result(goals[0].found, unit, QUICK if quick else SEEDS, short, figures_of(by_seed), about, goals=goals)
+    return STUDY.read_result(quick, unit, STUDY.compare_with_plan, own_goals)
 
 
 if __name__ == "__main__":
