@@ -152,7 +152,7 @@ def test_list_and_explain_know_every_kind(call: Call) -> None:
     assert {"checks", "probes", "planners", "selectors", "gates", "arms", "sections"} <= {entry["kind"] for entry in entries}
     code, out, _ = call("explain", "difficulty")
     assert code == 0
-    assert out.index("checks.difficulty") < out.index("planners.difficulty")
+    assert out.index("planners.difficulty") < out.index("selectors.difficulty")
     assert "Blind spot:" in out
     code, _, err = call("explain", "difficulti")
     assert code == 1

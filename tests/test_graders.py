@@ -34,7 +34,6 @@ def row(answer: str | None, **extra: object) -> Example:
             ["new york", " new\tyork\n", "new  york"],
             ["New York", "new", "new york!", "it is new york", ""],
         ),
-        ("exact?ignore_case=true", "Straße", ["STRASSE", "straße"], ["Strase"]),
         (
             "numeric",
             "12",
@@ -44,7 +43,6 @@ def row(answer: str | None, **extra: object) -> Example:
         ("numeric", "1234567.5", ["1,234,567.5", "1234567.50"], ["1,23,4567.5", "1,234,567", "1.234.567,5", ",1234567.5"]),
         ("numeric", "-0.5", ["-.5", "-5e-1"], [".5", "- .5", "--.5", "\u2212.5", "."]),
         ("numeric?tolerance=0.1", "1", ["1.1", "0.9", "1"], ["1.11", "0.89"]),
-        ("numeric?relative=0.01", "-200", ["-202", "-198"], ["-202.1", "200"]),
         ("numeric", "1e999", ["1e999"], ["1e998", "inf", "Infinity", "nan"]),
         ("numeric", "no number", ["no number"], ["0", "number"]),
         ("numeric", "12", [], ["\u0661\u0662", "\uff11\uff12", "1_2", "0xc", "12\u0660", "1e9999999", "9" * 200]),
@@ -84,7 +82,6 @@ def test_choice_luck() -> None:
     assert judge.luck([row("A", **OPTIONS)]) == 1 / 3  # two of the four are the same
     assert judge.luck([row("A", options=["x", "y"]), row("A", options=["x", "y", "z", "w"])]) == pytest.approx(3 / 8)
     assert judge.luck([row("A")]) is None
-    assert load_grader("choice?column=given").luck([row("A", given=["x", "y"], options=["x", "y", "z"])]) == 1 / 2
     assert load_grader("exact").luck([row("A")]) is None
 
 

@@ -21,7 +21,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, join_some
 from mixwright.estimates.intervals import binomial_tail, hypergeometric_tail, wilson
-from mixwright.graders.choice import OPTION_COLUMNS, option_index, option_texts
+from mixwright.graders.choice import option_index, option_texts, options_of
 from mixwright.records import Example, plain
 
 ROWS_READ, ROWS_READ_TOGETHER = 2_000, 100_000
@@ -342,7 +342,7 @@ def _read_picks(rows: Sequence[Example]) -> list[dict[Feature, tuple[bool, float
 def _read_pick(row: Example, final_answer: str, first_place: int) -> dict[Feature, tuple[bool, float]]:
     """The same for one row; `first_place` is what a first option's place is called, 0 or 1."""
     texts = option_texts(row)
-    value = next((row.extra[name] for name in OPTION_COLUMNS if name in row.extra), None)
+    value = options_of(row.extra)
     answer = (row.answer or plain(row.target) or "").strip()
     right = option_index(value, answer)
     if right is None:

@@ -35,11 +35,6 @@ class FormCounts:
             self.spilled += self.rows_by_form.total() - common.total()
             self.rows_by_form = common
 
-    @property
-    def count_text(self) -> str:
-        """Number of forms; with a plus where some were let go."""
-        return f"{len(self.rows_by_form)}+" if self.spilled else str(len(self.rows_by_form))
-
     def are_formats(self) -> bool:
         """Whether forms are a choice of formats: a few cover most rows; else they are content."""
         covered = sum(count for _, count in self.rows_by_form.most_common(FEW_FORMS))

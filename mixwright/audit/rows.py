@@ -21,7 +21,7 @@ import pyarrow as pa
 from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, read_conclusion
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.reading import task_of
-from mixwright.corpus.rows import decode, pc
+from mixwright.corpus.rows import decode, pc, pick_batches
 from mixwright.records import Example, Observation, plain
 from mixwright.tool_calls import text_of
 
@@ -98,16 +98,11 @@ def with_turns(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, int]]:
             user_turns = [message_index for message_index, message in enumerate(messages) if message["role"] == "user"]
             for message_index in user_turns:
                 text, later_messages = messages[message_index]["content"], messages[message_index + 1 :]
-                reply = (
-                    row.answer
-                    if message_index == user_turns[-1]
-                    else text_of(later_messages[0])
-                    if later_messages[0]["role"] != "user"
-                    else ""
-                )
-                if len(user_turns) == 1 or (
-                    len(text.split()) >= SHORT_TURN_WORDS and (reply or message_index == user_turns[-1])
-                ):
+                is_last = message_index == user_turns[-1]
+                is_answered = not is_last and later_messages[0]["role"] != "user"
+                reply = row.answer if is_last else text_of(later_messages[0]) if is_answered else ""
+                is_talk = len(text.split()) < SHORT_TURN_WORDS or not (reply or is_last)
+                if len(user_turns) == 1 or not is_talk:
                     yield row._replace(prompt=text, answer=reply), len(user_turns)
 
 
@@ -140,22 +135,20 @@ class Reader:
     def __init__(self, corpus: Corpus, *, whole: bool = False) -> None:
         self.max_evidence = max_listed(whole=whole) + 1
         """Rows that evidence is made of: one more than is listed, which shows that there are more."""
-        self._batches = list(corpus.batches())
-        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
+        self._table = corpus.table
 
     def rows(self, numbers: np.ndarray) -> list[Row]:
         """The rows of these numbers (int64), in their order."""
-        row_by_number: dict[int, Row] = {}
-        for batch_numbers, batch in self._iterate_batches(numbers, _COLUMNS):
-            row_by_number |= {
-                number: row._replace(number=number) for number, row in zip(batch_numbers, rows([batch]), strict=True)
-            }
+        ascending = np.unique(numbers)
+        found = rows(pick_batches(self._table.select(_COLUMNS), ascending))
+        row_by_number = {number: row._replace(number=number) for number, row in zip(ascending.tolist(), found, strict=True)}
         return [row_by_number[number] for number in numbers.tolist()]
 
     def iterate(self, numbers: np.ndarray) -> Iterator[tuple[int, Example]]:
         """Row number and example, for these numbers (int64), in file order; one batch in memory at a time."""
-        for batch_numbers, batch in self._iterate_batches(numbers):
-            yield from zip(batch_numbers, map(decode, batch.to_pylist()), strict=True)
+        numbers = np.sort(numbers)
+        batches = pick_batches(self._table, numbers)
+        return zip(numbers.tolist(), (decode(row) for batch in batches for row in batch.to_pylist()), strict=True)
 
     def examples(self, numbers: np.ndarray) -> dict[int, Example]:
         """Row number -> example, for these numbers (int64)."""
@@ -182,16 +175,6 @@ class Reader:
             _make_evidence(example_by_number[first], example_by_number[second], first_prefix, second_prefix) | near_field
             for first, second in listed
         )
-
-    def _iterate_batches(
-        self, numbers: np.ndarray, columns: list[str] | None = None
-    ) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Batch by batch the row numbers that lie in it, and these rows."""
-        batch_of_number = np.searchsorted(self._starts, numbers, side="right") - 1
-        for batch_index in np.unique(batch_of_number).tolist():
-            batch, batch_numbers = self._batches[batch_index], numbers[batch_of_number == batch_index]
-            batch = batch.select(columns) if columns else batch
-            yield batch_numbers.tolist(), batch.take(pa.array(batch_numbers - self._starts[batch_index]))
 
 
 def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_
 from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation, messages_in
 from mixwright.corpus.tool_messages import has_calls, structure_answer, with_tools
 from mixwright.errors import InputError, join_some, unknown_name
-from mixwright.graders.choice import OPTION_COLUMNS, read_options
+from mixwright.graders.choice import OPTION_COLUMNS, options_of, read_options
 from mixwright.records import Example, Text, plain
 from mixwright.records.corpus import Message
 from mixwright.tool_calls import CALL_ROLES, decode, read_tools, structure
@@ -563,7 +563,7 @@ def _read_history(value: Any) -> Chat | None:
 
 def _given_options(extra: Mapping[str, Any]) -> dict[str, str]:
     """Letter -> text of a row's column of options, as they are written; empty where it has none or fewer than two."""
-    options = read_options(next((extra[name] for name in OPTION_COLUMNS if name in extra), None))
+    options = read_options(options_of(extra))
     return options if len(options) > 1 and all(text.strip() for text in options.values()) else {}
 
 

@@ -131,14 +131,16 @@ def _spill(batches_in_memory: list[pa.RecordBatch], further_batches: Iterator[pa
 
 def pick_rows(table: pa.Table, rows: np.ndarray) -> pa.Table:
     """The rows of those ascending indices; only they are copied, and only chunks that hold some are read."""
+    return pa.Table.from_batches(pick_batches(table, rows), table.schema)
+
+
+def pick_batches(table: pa.Table, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
+    """The same, chunk by chunk."""
     rows, batches = np.asarray(rows, np.int64), table.to_batches()  # an empty array may be of another type
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)])
     batch_of_row = np.searchsorted(starts, rows, side="right") - 1
-    picked_batches = (
-        batches[batch_index].take(pa.array(rows[batch_of_row == batch_index] - starts[batch_index]))
-        for batch_index in np.unique(batch_of_row).tolist()
-    )
-    return pa.Table.from_batches(picked_batches, table.schema)
+    for batch_index in np.unique(batch_of_row).tolist():
+        yield batches[batch_index].take(pa.array(rows[batch_of_row == batch_index] - starts[batch_index]))
 
 
 def read_groups(table: pa.Table, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:

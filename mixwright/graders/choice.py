@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mixwright.graders._grader import Grader
@@ -27,17 +27,11 @@ class Choice(Grader):
 
     Options come from the row's column: a list, an object of label -> text, or an object with lists `text` and `label`. The
     answer is a label, an option's text, or a whole number that is neither: the 0-based place.
-
-    Args:
-        column: name of the column; empty takes `options` or `choices`.
     """
-
-    def __init__(self, *, column: str = "") -> None:
-        self.column = column
 
     def grade(self, example: Example, completion: str) -> float:
         """1.0 when the completion is the right option and no other, else 0.0."""
-        options = self._options(example)
+        options = _normalise_options(labelled_options(example))
         answer = (example.answer or "").strip()
         longest_characters = max([len(text) for text in options.values()], default=0) + len(answer)
         text = completion.strip()
@@ -56,11 +50,7 @@ class Choice(Grader):
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of different options; None when a row has no options."""
-        return luck_of([len(set(self._options(example).values())) for example in examples])
-
-    def _options(self, example: Example) -> dict[str, str]:
-        """Label -> text, both normalised; empty when the row has none."""
-        return _normalise_options(labelled_options(example, (self.column,) if self.column else OPTION_COLUMNS))
+        return luck_of([len(set(option_texts(example))) for example in examples])
 
 
 def luck_of(counts: Sequence[int]) -> float | None:
@@ -81,14 +71,19 @@ def read_options(value: Any) -> dict[str, str]:
     return {str(label): str(text) for label, text in zip(labels, texts, strict=False)}
 
 
-def labelled_options(example: Example, columns: Sequence[str] = OPTION_COLUMNS) -> dict[str, str]:
+def options_of(extra: Mapping[str, Any]) -> Any:
+    """The value of a row's column of options; None where it has none."""
+    return next((extra[name] for name in OPTION_COLUMNS if name in extra), None)
+
+
+def labelled_options(example: Example) -> dict[str, str]:
     """Label -> text of a row's options as they are written; empty where it has none."""
-    return read_options(next((example.extra[name] for name in columns if name in example.extra), None))
+    return read_options(options_of(example.extra))
 
 
-def option_texts(example: Example, columns: Sequence[str] = OPTION_COLUMNS) -> list[str]:
+def option_texts(example: Example) -> list[str]:
     """Texts of a row's options in order; empty where it has none."""
-    return list(_normalise_options(labelled_options(example, columns)).values())
+    return list(_normalise_options(labelled_options(example)).values())
 
 
 def option_index(value: Any, answer: str) -> int | None:

@@ -13,14 +13,7 @@ from mixwright.records import Example
 
 
 class Exact(Grader):
-    """White space at both ends is dropped and runs of it count as one space; case matters unless set otherwise.
-
-    Args:
-        ignore_case: compare after case folding.
-    """
-
-    def __init__(self, *, ignore_case: bool = False) -> None:
-        self.ignore_case = ignore_case
+    """White space at both ends is dropped and runs of it count as one space; case matters."""
 
     def grade(self, example: Example, completion: str) -> float:
         """1.0 when the completion is the answer, else 0.0; text far longer than the answer is not looked at."""
@@ -28,8 +21,4 @@ class Exact(Grader):
         text = completion.strip()
         if not answer or len(text) > 4 * len(answer) + 100:
             return 0.0
-        return float(self._normalise(text) == self._normalise(answer))
-
-    def _normalise(self, text: str) -> str:
-        text = " ".join(text.split())
-        return text.casefold() if self.ignore_case else text
+        return float(text.split() == answer.split())

@@ -27,15 +27,12 @@ class Numeric(Grader):
 
     Args:
         tolerance: largest absolute difference that is right.
-        relative: largest difference that is right as a share of the answer.
     """
 
-    def __init__(self, *, tolerance: float = 0.0, relative: float = 0.0) -> None:
-        for name, value in (("tolerance", tolerance), ("relative", relative)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-                raise InputError(f"{name} as a number of at least 0", repr(value), "Correct the grader's option.")
+    def __init__(self, *, tolerance: float = 0.0) -> None:
+        if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance < float("inf"):
+            raise InputError("tolerance as a number of at least 0", repr(tolerance), "Correct the grader's option.")
         self.tolerance = decimal.Decimal(str(tolerance))
-        self.relative = decimal.Decimal(str(relative))
 
     def grade(self, example: Example, completion: str) -> float:
         """1.0 when the completion is a number within the tolerance of the answer's, else 0.0."""
@@ -47,8 +44,7 @@ class Numeric(Grader):
         number, gold = _number(text), _number(answer)
         if number is None or gold is None:
             return 0.0
-        difference = EXACT_CONTEXT.abs(EXACT_CONTEXT.subtract(number, gold))
-        return float(difference <= max(self.tolerance, EXACT_CONTEXT.multiply(self.relative, EXACT_CONTEXT.abs(gold))))
+        return float(EXACT_CONTEXT.abs(EXACT_CONTEXT.subtract(number, gold)) <= self.tolerance)
 
 
 def _number(text: str) -> decimal.Decimal | None:

@@ -8,10 +8,7 @@ Blind spot: rows whose options stand in the prompt alone, and an answer that is 
 
 from __future__ import annotations
 
-import functools
-import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +16,10 @@ import numpy as np
 from mixwright.audit.rows import EXCERPT_CHARACTERS, Reader, rows_by_task
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
-from mixwright.corpus.rows import decode, pc
+from mixwright.corpus.rows import pc
 from mixwright.errors import join_some
 from mixwright.final_answer import find_stated_answers
-from mixwright.graders.choice import OPTION_COLUMNS, Choice, labelled_options, option_index, option_texts
+from mixwright.graders.choice import OPTION_COLUMNS, Choice, labelled_options, option_index, option_texts, options_of
 from mixwright.graders.final_answer import listed_options
 from mixwright.records import Example, Observation, plain
 
@@ -50,18 +47,20 @@ class Options(Check):
 
         Tasks without any options get none.
         """
-        columns = {name: _option_columns(corpus, name) for name, task in corpus.tasks.items() if task.kind == "verifiable"}
+        observations, reader = list[Observation](), Reader(corpus, whole=self.whole)
         has_options, broken = np.zeros(len(corpus), bool), defaultdict[tuple[str, str], list[int]](list)
-        for number, example in _rows_with_column(corpus, {name for names in columns.values() for name in names}):
-            texts = option_texts(example, columns[example.task])
+        is_answered = pc.is_valid(corpus.table["answer"]).to_numpy()
+        may_have = pc.match_substring_regex(corpus.table["extra"], f'"({"|".join(OPTION_COLUMNS)})"').to_numpy()
+        for number, example in reader.iterate(np.flatnonzero(may_have & is_answered)):
+            texts = option_texts(example)
             has_options[number] = len(texts) > 1 and all(texts)
-            if has_options[number] and not _names_an_option(example, columns[example.task], len(texts)):
+            if has_options[number] and not _names_an_option(example, len(texts)):
                 broken[example.task, WRONG_ANSWER].append(number)
-            written = [_as_compared(text) for text in labelled_options(example, columns[example.task]).values()]
+            written = [_as_compared(text) for text in labelled_options(example).values()]
             if has_options[number] and len({*written}) < len(written):
                 broken[example.task, REPEATED_OPTION].append(number)
-        observations, reader = list[Observation](), Reader(corpus, whole=self.whole)
-        for task, numbers in _answered_rows(corpus):
+        for task, of_task in rows_by_task(corpus).items():
+            numbers = of_task[is_answered[of_task]]
             with_options = int(has_options[numbers].sum())
             if not with_options:
                 continue
@@ -69,7 +68,7 @@ class Options(Check):
                 for number, example in reader.iterate(numbers[~has_options[numbers]]):
                     if not listed_options(plain(example.prompt)):
                         broken[task, NO_OPTIONS].append(number)
-            observations += _observe_task(task, columns[task], with_options, len(numbers), broken, reader)
+            observations += _observe_task(task, with_options, len(numbers), broken, reader)
         return observations
 
 
@@ -78,35 +77,9 @@ def _as_compared(text: str) -> tuple[str, ...]:
     return tuple(word.casefold() if len(word) > SHORT_WORD_LETTERS else word for word in text.split())
 
 
-def _option_columns(corpus: Corpus, task: str) -> tuple[str, ...]:
-    """Columns in which a task's options are looked for: that of its grader `choice`, else the usual ones."""
-    is_choice = corpus.tasks[task].grader.partition("?")[0] == "choice"
-    grader = corpus.grader(task) if is_choice else None
-    return (grader.column,) if isinstance(grader, Choice) and grader.column else OPTION_COLUMNS
-
-
-def _rows_with_column(corpus: Corpus, names: Collection[str]) -> Iterator[tuple[int, Example]]:
-    """Number and example of the rows with an answer that may have one of these columns."""
-    start = 0
-    for batch in corpus.batches() if names else ():
-        marks = [pc.match_substring(batch.column("extra"), json.dumps(name)) for name in sorted(names)]
-        chosen = pc.and_(functools.reduce(pc.or_, marks), pc.is_valid(batch.column("answer")))
-        numbers = start + np.flatnonzero(chosen.to_numpy(zero_copy_only=False))
-        yield from zip(numbers.tolist(), map(decode, batch.filter(chosen).to_pylist()), strict=True)
-        start += batch.num_rows
-
-
-def _answered_rows(corpus: Corpus) -> Iterator[tuple[str, np.ndarray]]:
-    """Each task with the numbers of its rows that have an answer, those that have none left out."""
-    is_answered = pc.is_valid(corpus.table["answer"]).to_numpy()
-    for task, numbers in rows_by_task(corpus).items():
-        if len(answered := numbers[is_answered[numbers]]):
-            yield task, answered
-
-
-def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bool:
+def _names_an_option(example: Example, count: int) -> bool:
     """Whether the answer, or the final answer that it states, is a label, a text, both, or a place of one of the options."""
-    value = next((example.extra[name] for name in columns if name in example.extra), None)
+    value = options_of(example.extra)
     answer = (example.answer or "").strip()
     stated_answers = [statement.text.strip() for statement in find_stated_answers(answer) if statement.kind == "marked"]
     return any(
@@ -117,7 +90,6 @@ def _names_an_option(example: Example, columns: Sequence[str], count: int) -> bo
 
 def _observe_task(
     task: str,
-    columns: Sequence[str],
     with_options: int,
     total: int,
     broken: dict[tuple[str, str], list[int]],
@@ -130,13 +102,11 @@ def _observe_task(
         count, total_rows = len(broken[task, problem]), total if problem == NO_OPTIONS else with_options
         examples = reader.first_examples(broken[task, problem])
         first_example = examples[0]
-        options_text = join_some([f"{label}) {text}" for label, text in labelled_options(first_example, columns).items()])
-        options_text = (
-            f"{first_example.answer!r:.{EXCERPT_CHARACTERS}}, options {options_text[:EXCERPT_CHARACTERS] or 'none'}"
-        )
+        options_text = join_some([f"{label}) {text}" for label, text in labelled_options(first_example).items()])
         text = f"{count} of {total_rows} rows{' with options' * (problem != NO_OPTIONS)} have {problem}. "
-        text += f"The first is {first_example.source or first_example.id}: {options_text}."
-        evidence = tuple(_make_evidence(example, columns) for example in examples)
+        text += f"The first is {first_example.source or first_example.id}: {first_example.answer!r:.{EXCERPT_CHARACTERS}}, "
+        text += f"options {options_text[:EXCERPT_CHARACTERS] or 'none'}."
+        evidence = tuple(_make_evidence(example) for example in examples)
         null = "none: every answer is one of several different options"
         observations.append(Observation("options", task, "warning", count, total_rows, text, remedy, null, evidence))
     if not observations:
@@ -145,7 +115,7 @@ def _observe_task(
     return observations
 
 
-def _make_evidence(example: Example, columns: Sequence[str]) -> dict[str, Any]:
-    texts = [text[:EXCERPT_CHARACTERS] for text in labelled_options(example, columns).values()]
+def _make_evidence(example: Example) -> dict[str, Any]:
+    texts = [text[:EXCERPT_CHARACTERS] for text in labelled_options(example).values()]
     answer = (example.answer or "")[:EXCERPT_CHARACTERS]
     return {"id": example.id, "source": example.source, "split": example.split, "answer": answer, "options": texts}
