@@ -22,7 +22,7 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm, plain_marks
 from mixwright.measure.notes import list_notes
 from mixwright.measure.passes import Passes
-from mixwright.measure.room import keep_fitting_corpus, room_for
+from mixwright.measure.room import count_left_tokens, keep_fitting_corpus, longest_answer, room_of_data
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Example, Measurement
 
@@ -40,8 +40,10 @@ def rows(*answers: str, prompt: str = "12345", target: str | None = None) -> lis
     return [Example(f"{n}", "t", f"{prompt}{n}", answer=answer, target=target) for n, answer in enumerate(answers)]
 
 
-def room(examples: Sequence[Example], context: int = 4096, grader: str = "exact") -> tuple[int, str]:
-    found = room_for([learner(context)], Corpus.from_examples(examples, {"t": grader}), MeasureConfig(items=99))
+def room(examples: Sequence[Example] | Corpus, context: int = 4096, grader: str = "exact") -> tuple[int, str]:
+    corpus = examples if isinstance(examples, Corpus) else Corpus.from_examples(examples, {"t": grader})
+    longest, items = longest_answer([learner(context)], corpus, MeasureConfig(items=99))
+    found = room_of_data(corpus, items, longest, count_left_tokens([learner(context)], items))
     return found.tokens, found.why
 
 
@@ -64,8 +66,7 @@ def test_a_reader_of_final_answers_gets_room_for_a_worked_solution() -> None:
 def test_room_ends_with_the_context_of_the_model() -> None:
     tokens, why = room(rows("7" * 40), context=50)
     assert tokens == 50 - 6, "prompts of 6 characters"
-    assert "chars has a context of 50 tokens" in why
-    assert "of which the longest prompt takes 6; " in why
+    assert "the context leaves 44 tokens behind the longest prompt; " in why
     tokens, why = room(rows("7" * 40), context=40)
     assert tokens == 34
     assert "less than the longest answer and its end" in why
@@ -86,7 +87,7 @@ def test_rows_whose_prompts_leave_no_room_are_left_out_and_counted() -> None:
     )
     assert "u (3); the first: u49 of task 'u' with 49 tokens" in note
     assert note.endswith("left of u")
-    assert room_for([learner(64)], kept, config).tokens == 16
+    assert room(kept, 64)[0] == 16
     kept, (note,) = keep_fitting_corpus([learner(4096), learner(64)], corpus, config, asked_tokens=4)
     assert [len(str(row.prompt)) for row in kept] == [10, 47, 48, 49, 60, 5, 6, 7], "as asked; the tightest model counts"
     assert "left of" not in note
@@ -101,8 +102,7 @@ def test_only_rows_that_are_measured_must_leave_room_and_most_of_them_must() -> 
         keep_fitting_corpus(
             [learner(64)], Corpus.from_examples([dataclasses.replace(row, split="train") for row in held]), MeasureConfig()
         )
-    found = room_for([learner(100)], corpus, MeasureConfig(items=9), for_training=True)
-    assert found.tokens == 7, "training writes to all prompts: 93 of 100"
+    assert count_left_tokens([learner(100)], corpus) == 7, "training writes to all prompts: 93 of 100"
 
 
 FORMS = {

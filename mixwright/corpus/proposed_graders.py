@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from mixwright.corpus.rows import read_groups
 from mixwright.final_answer import find_stated_answers
 from mixwright.graders.final_answer import answer_kind, final_answer_of
 from mixwright.graders.follows import are_rules
+from mixwright.graders.json_fields import parse
 from mixwright.records import Example, plain
 from mixwright.tool_calls import find_calls
 
@@ -33,8 +33,6 @@ MAX_WORDS_OF_ENTRY = 3
 MAX_LABELS, MIN_ROWS_PER_LABEL = 12, 3
 """Different answers up to which words are labels, such as yes and no, and rows for each of them."""
 FINAL_ANSWER_GRADER = "final_answer"
-_WRAPPED = re.compile(r"(?:```\w*\s|<\w+>)?(.*?)(?:```|</\w+>)?", re.DOTALL)
-"""A text, and the marks of a block of code or of a tool call around it."""
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -167,13 +165,7 @@ def _is_sentence(text: str) -> bool:
 
 def _is_json_object(text: str) -> bool:
     """Find whether a short text is JSON with named fields, none of which holds a sentence that could be worded otherwise."""
-    if len(text) > SHORT_ANSWER_CHARACTERS:
-        return False
-    wrapped = _WRAPPED.fullmatch(text)
-    try:
-        data = json.loads(wrapped[1] if wrapped else text)
-    except ValueError:
-        return False
+    data = parse(text) if len(text) <= SHORT_ANSWER_CHARACTERS else None
     has_fields = isinstance(data, dict) or (isinstance(data, list) and any(isinstance(part, dict) for part in data))
     return has_fields and not any(map(_is_sentence, _STRING.findall(text)))
 

@@ -17,8 +17,7 @@ SECONDS_PER_GRADE = 10.0
 """For one answer, where nobody says otherwise."""
 
 
-def _warn(sentence: str) -> None:
-    logging.getLogger("mixwright").warning(sentence)
+_log = logging.getLogger("mixwright")
 
 
 class TimedGrades:
@@ -28,13 +27,12 @@ class TimedGrades:
         corpus: whose graders judge.
         seconds: for one answer; 0 sets no limit.
         on_timeout: what an answer is that took longer: wrong (0.0), or the end (`InputError`).
-        tell: is given a sentence for each grader and example that took too long.
     """
 
-    def __init__(
-        self, corpus: GradedRows, seconds: float, on_timeout: Literal["wrong", "stop"], tell: Callable[[str], None] = _warn
-    ) -> None:
-        self.corpus, self.seconds, self.on_timeout, self.tell = corpus, seconds, on_timeout, tell
+    def __init__(self, corpus: GradedRows, seconds: float, on_timeout: Literal["wrong", "stop"]) -> None:
+        self.corpus, self.seconds, self.on_timeout = corpus, seconds, on_timeout
+        self.tell: Callable[[str], None] = _log.warning
+        """Given a sentence for each grader and example that took too long."""
         self.late: Counter[str] = Counter()
         """Answers that took too long, per task."""
         self._named: set[str] = set()

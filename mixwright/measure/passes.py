@@ -89,17 +89,14 @@ class Passes:
         """
         if self.chosen is not None:
             return self.chosen
-        items = self.picked(self._gradable)
+        items = self.picked(lambda example: example.answer is not None)
         if not items:
             raise InputError("examples with answers to grade", "none", "Use a corpus with an answer column.")
         return items
 
-    def _gradable(self, example: Example) -> bool:
-        return example.answer is not None and self.corpus.tasks[example.task].kind == "verifiable"
-
-    def picked(self, is_wanted: Callable[[Example], bool], times: int = 1) -> tuple[Example, ...]:
-        """At most `times` times `config.items` examples per cell for which `is_wanted` is true, sorted by cell and hash."""
-        most_items = times * self.config.items
+    def picked(self, is_wanted: Callable[[Example], bool]) -> tuple[Example, ...]:
+        """At most `config.items` examples per cell for which `is_wanted` is true, sorted by cell and hash."""
+        most_items = self.config.items
         cells: dict[Group, list[tuple[bytes, int]]] = defaultdict(list)
         rows = self.corpus.measured()
         for index, example in enumerate(rows):

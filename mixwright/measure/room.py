@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
@@ -58,14 +58,6 @@ class CompletionLimit:
     """Tokens to which a completion that reaches it is continued before it is graded; 0: it is not."""
 
 
-class _Tightest(NamedTuple):
-    """The model whose context leaves the least room behind the longest prompt."""
-
-    left_tokens: int
-    prompt_tokens: int
-    learner: Learner
-
-
 @dataclass(frozen=True, slots=True)
 class FreeAnswers:
     """What completing a few items freely showed of one model."""
@@ -90,13 +82,13 @@ def keep_fitting_corpus(
     An answer needs as much as the longest one and its end, `MIN_TOKENS` tokens at least; a quarter of the context at most.
 
     Args:
-        learners: as for `room_for`.
+        learners: as for `find_room`.
         corpus: its held-out rows are looked at, all of them where there are none.
         config: how many items.
         asked_tokens: tokens of a completion that were asked for; they are needed, then.
 
     Raises:
-        InputError: most rows have too long a prompt; or as `room_for`.
+        InputError: most rows have too long a prompt; or as `find_room`.
     """
     contexts = [learner.context for learner in learners if learner.context]
     if not contexts:
@@ -130,39 +122,26 @@ def keep_fitting_corpus(
     return fitting_corpus, [note + (f"; no rows are left of {', '.join(emptied_tasks)}" if emptied_tasks else "")]
 
 
-def room_for(
-    learners: Sequence[Learner], corpus: Corpus, config: MeasureConfig, *, for_training: bool = False
-) -> CompletionLimit:
-    """Longest completion that the items which are measured need.
+def count_left_tokens(learners: Sequence[Learner], rows: Iterable[Example]) -> int | None:
+    """Tokens that the tightest context leaves behind the longest prompt; None where no model has a limit of its context."""
+    longest_rows = heapq.nlargest(PROMPTS_COUNTED, rows, key=lambda row: len(plain(row.prompt)))
+    bounded = [(learner, learner.context) for learner in learners if learner.context]
+    left = (context - max(len(learner.encode(row.prompt)) for row in longest_rows) for learner, context in bounded)
+    return min(left, default=None)
+
+
+def room_of_data(corpus: Corpus, items: Sequence[Example], longest: int, left_tokens: int | None) -> CompletionLimit:
+    """Longest completion that items need by their answers.
 
     A grader that reads an answer out of a text (`final_answer`, `includes`, a function of the user's) gets room for a
     worked solution.
 
     Args:
-        learners: the models that are measured, whose tokenizers count; all get the same room.
-        corpus: items are picked from it as measuring does.
-        config: how many items.
-        for_training: completions are written to prompts of all rows, not only of those that are measured.
-
-    Raises:
-        InputError: nothing to grade, or chat prompts without a chat template.
+        corpus: with the graders of the items.
+        items: those that are measured.
+        longest: tokens of their longest answer.
+        left_tokens: as `count_left_tokens` has it.
     """
-    longest, items = longest_answer(learners, corpus, config)
-    return _room_of_data(corpus, items, longest, _find_tightest(learners, corpus if for_training else items))
-
-
-def _find_tightest(learners: Sequence[Learner], rows: Iterable[Example]) -> _Tightest | None:
-    """None where no model has a limit of its context."""
-    longest_rows = heapq.nlargest(PROMPTS_COUNTED, rows, key=lambda row: len(plain(row.prompt)))
-    found = []
-    for learner in learners:
-        if learner.context:
-            prompt_tokens = max(len(learner.encode(row.prompt)) for row in longest_rows)
-            found.append(_Tightest(learner.context - prompt_tokens, prompt_tokens, learner))
-    return min(found, key=lambda one: one.left_tokens, default=None)
-
-
-def _room_of_data(corpus: Corpus, items: Sequence[Example], longest: int, tightest: _Tightest | None) -> CompletionLimit:
     tokens = max(MIN_TOKENS, 8 * math.ceil((HEADROOM_FACTOR * longest + 1) / 8))
     why = f"the longest answer to {len(items):,} items has {longest:,} tokens"
     reading = sorted(filter(_finds_answer_in_text, {corpus.tasks[item.task].grader for item in items}))
@@ -170,11 +149,10 @@ def _room_of_data(corpus: Corpus, items: Sequence[Example], longest: int, tighte
         tokens, why = SOLUTION_TOKENS, f"{', '.join(reading)} may read the final answer of a worked solution; {why}"
     if tokens > MAX_TOKENS:
         tokens, why = MAX_TOKENS, f"{why}; the default is at most {MAX_TOKENS:,}"
-    if tightest is not None and tightest.left_tokens < tokens:
-        tokens, context = max(1, tightest.left_tokens), tightest.left_tokens + tightest.prompt_tokens
+    if left_tokens is not None and left_tokens < tokens:
+        tokens = max(1, left_tokens)
         short = ", less than the longest answer and its end" if tokens < longest + 1 else ""
-        taken = f"of which the longest prompt takes {tightest.prompt_tokens:,}{short}"
-        why = f"{tightest.learner.name} has a context of {context:,} tokens, {taken}; {why}"
+        why = f"the context leaves {left_tokens:,} tokens behind the longest prompt{short}; {why}"
     return CompletionLimit(tokens, why)
 
 
@@ -269,10 +247,10 @@ def find_room(
         InputError: nothing to grade, or chat prompts without a chat template.
     """
     longest, picked = longest_answer(learners, corpus, config)
-    tightest = _find_tightest(learners, corpus if trained else picked)
-    default_room = _room_of_data(corpus, picked, longest, tightest)
+    left_tokens = count_left_tokens(learners, corpus if trained else picked)
+    default_room = room_of_data(corpus, picked, longest, left_tokens)
     items = spread_items(picked)
-    limit = None if tightest is None else max(1, tightest.left_tokens)
+    limit = None if left_tokens is None else max(1, left_tokens)
     say(f"answer length: each model completes {len(items):,} items without a limit")
     most_tokens = MAX_TOKENS if limit is None else min(MAX_TOKENS, limit)
     answers = [_kept_or_completed(learner, items, most_tokens, seconds) for learner in learners]
@@ -307,10 +285,11 @@ def choose_room(
         tokens = max(min(default_room.tokens, longest_written), min(default_room.tokens, gold + 1))
         return CompletionLimit(tokens, f"most answers do not stop; {default_room.why}")
     longest = max(needed_tokens)
-    tokens = max(MIN_TOKENS, gold + 1, 8 * math.ceil(HEADROOM_FACTOR * longest / 8))
+    with_headroom = 8 * math.ceil(HEADROOM_FACTOR * longest / 8)
+    tokens = max(MIN_TOKENS, gold + 1, with_headroom)
     items = max(len(answers.lengths) for answers in answers_by_model)
     why = f"of {items:,} trial answers the longest has {longest:,} tokens"
-    if gold + 1 > 8 * math.ceil(HEADROOM_FACTOR * longest / 8):
+    if gold + 1 > with_headroom:
         why += f", and the longest gold answer {gold:,}"
     if limit is not None and tokens > limit:
         tokens, why = limit, f"limited by the context; {why}"

@@ -192,17 +192,15 @@ def write_measurements(path: Path, rows: Iterable[Measurement]) -> None:
     write_table(path, pa.table([[getattr(row, name) for row in rows] for name in kinds], schema=schema))
 
 
-def read_measurements(path: Path, probe: str | None = None) -> list[Measurement]:
-    """Read what `write_measurements` wrote, or what one probe found. Raises InputError where there is no such table."""
+def read_measurements(path: Path) -> list[Measurement]:
+    """Read what `write_measurements` wrote. Raises InputError where there is no such table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     check_file(path)  # a folder would be read as a table of all files in it
     try:
-        table = pq.read_table(path, filters=None if probe is None else [("probe", "==", probe)])
-        if table.column_names == [field.name for field in dataclasses.fields(Measurement)]:
-            return [Measurement(*row) for row in zip(*table.to_pydict().values(), strict=True)]
-        return [Measurement(**row) for row in table.to_pylist()]
+        table = pq.read_table(path, columns=[field.name for field in dataclasses.fields(Measurement)])
+        return [Measurement(*row) for row in zip(*table.to_pydict().values(), strict=True)]
     except FileNotFoundError:
         raise InputError("a file of measurements", "nothing", "Run `mixwright measure` first.", file=path) from None
     except (OSError, pa.ArrowException, TypeError, ValueError) as error:
