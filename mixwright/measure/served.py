@@ -16,7 +16,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from queue import SimpleQueue
+from multiprocessing.pool import ThreadPool
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -238,31 +238,21 @@ class ServedModel:
         Raises:
             InputError: the server fails; what was answered until then has been given out.
         """
-        waiting, done = SimpleQueue[Request | None](), SimpleQueue[tuple[Request, Reply | BaseException]]()
-        stopped = Event()
-        for request in (*requests, *([None] * parallel)):
-            waiting.put(request)
+        failed = Event()
 
-        def work() -> None:
-            while not stopped.is_set() and (request := waiting.get()) is not None:
-                try:
-                    found: Reply | BaseException = self.ask(request.prompt, seed_of(self.asking.seed, request.key))
-                except BaseException as error:
-                    found = error
-                    if not isinstance(error, RefusedRequest):
-                        stopped.set()  # here, not where it is read: nothing more is asked of a server that failed
-                done.put((request, found))
+        def work(request: Request) -> tuple[Request, Reply | str]:
+            if failed.is_set():
+                return request, ""  # nothing more is asked of a server that failed
+            try:
+                return request, self.ask(request.prompt, seed_of(self.asking.seed, request.key))
+            except RefusedRequest as refused:
+                return request, str(refused)
+            except BaseException:
+                failed.set()
+                raise
 
-        for _ in range(parallel):
-            Thread(target=work, daemon=True).start()  # as daemons: what is under way keeps no stopped command alive
-        try:
-            for _ in requests:
-                request, found = done.get()
-                if isinstance(found, BaseException) and not isinstance(found, RefusedRequest):
-                    raise found
-                yield request, found if isinstance(found, Reply) else str(found)
-        finally:
-            stopped.set()
+        with ThreadPool(parallel) as pool:  # its threads are daemons: what is under way keeps no stopped command alive
+            yield from pool.imap_unordered(work, requests)
 
 
 class RefusedRequest(Exception):

@@ -196,16 +196,13 @@ def _start() -> _Worker:
 @contextlib.contextmanager
 def _environment(values: dict[str, str]) -> Iterator[None]:
     """Set environment variables for what is started inside the block."""
-    old_values = {name: os.environ.get(name) for name in values}
+    environment = dict(os.environ)
     os.environ.update(values)
     try:
         yield
     finally:
-        for name, value in old_values.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        os.environ.clear()
+        os.environ.update(environment)
 
 
 def _send_next_job(worker: _Worker, jobs: Sequence[Job], waiting: deque[int]) -> None:
