@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -377,11 +378,14 @@ def test_findings_of_an_audit_that_was_killed_are_written_over(call: Call, monke
     """Rows lay there without `observations.json`, and the same command refused the folder as somebody else's."""
     write("a.jsonl", [{"prompt": "1+1=", "completion": "2"}] * 3)
 
-    def stop(name: str) -> None:
-        raise KeyboardInterrupt
+    def stop(observations: Sequence[Observation]) -> Iterator[dict[str, Any]]:
+        if observations[0].check == "frequency":
+            raise KeyboardInterrupt
+        return finding_rows(observations)
 
+    finding_rows = findings.finding_rows
     with monkeypatch.context() as killed:
-        killed.setattr(findings, "listing", stop)
+        killed.setattr(findings, "finding_rows", stop)
         assert call("audit", "a.jsonl", "--out", "found")[0] == 130
     assert list(Path("found", "rows").iterdir())
     code, _, err = call("audit", "a.jsonl", "--out", "found")

@@ -100,10 +100,6 @@ class Case:
         )
         return max(by_wording, by_differing)
 
-    def wrapped_pairs(self) -> Pairs:
-        """Pairs of wrapped copies."""
-        return [(self.leaks.rows[position].number, row) for position, (row, _) in self.wrapped.items()]
-
     def number_pairs(self, positions: np.ndarray) -> Pairs:
         """Pairs of places among the held-out rows."""
         overlap = self.leaks.overlap

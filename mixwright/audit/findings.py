@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -79,32 +78,24 @@ def write_findings(observations: Sequence[Observation], folder: Path) -> None:
     """
     check_findings_folder(folder)
     write_json(folder / OBSERVATIONS, worst_first(observations))  # first: after a kill it shows whose folder this is
-    by_check: dict[str, list[Observation]] = defaultdict(list)
-    for one in worst_first(observations):
-        by_check[one.check].append(one)
-    for check, of_check in by_check.items():
-        if not any(one.evidence for one in of_check):
-            continue
-        with replacing(folder / ROWS / f"{check}.jsonl") as temporary, temporary.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row, default=str) + "\n" for row in finding_rows(of_check))
     for check in listing("checks"):
-        if not any(one.evidence for one in by_check.get(check, ())):
-            (folder / ROWS / f"{check}.jsonl").unlink(missing_ok=True)
+        path, of_check = folder / ROWS / f"{check}.jsonl", [one for one in worst_first(observations) if one.check == check]
+        if not any(one.evidence for one in of_check):
+            path.unlink(missing_ok=True)
+            continue
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row, default=str) + "\n" for row in finding_rows(of_check))
 
 
 def check_findings_folder(folder: Path) -> None:
     """Raises InputError for a folder that holds other things than an earlier audit's findings."""
     if not folder.exists() and not folder.is_symlink():
         return
-    is_ours = folder.is_dir() and (not any(folder.iterdir()) or _has_findings(folder))
+    is_ours = folder.is_dir()
+    if is_ours and any(folder.iterdir()):
+        try:
+            read_list(folder / OBSERVATIONS, Observation)
+        except InputError:  # no findings of an earlier audit
+            is_ours = False
     if not is_ours or (folder / ROWS).is_symlink():
         raise InputError("a new or empty folder", "something else", "Name another one.", file=folder)
-
-
-def _has_findings(folder: Path) -> bool:
-    """Whether an earlier audit wrote its findings there."""
-    try:
-        read_list(folder / OBSERVATIONS, Observation)
-    except InputError:
-        return False
-    return True

@@ -70,7 +70,7 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
     names = [name for name, _ in groups]
     rows_by_task = read_groups(corpus.table, (rows[_spread(len(rows))] for rows in groups.values()))
-    return {name: _propose(rows) for name, rows in zip(names, rows_by_task, strict=True)}
+    return {name: propose_grader(rows) for name, rows in zip(names, rows_by_task, strict=True)}
 
 
 def find_labels(corpus: Corpus, task: str) -> tuple[str, ...]:
@@ -88,17 +88,14 @@ def find_labels(corpus: Corpus, task: str) -> tuple[str, ...]:
     return tuple(sorted(counts)) if is_closed and is_words else ()
 
 
-def propose_grader(rows: Sequence[Example]) -> ProposedGrader:
-    """The same for the rows of one task."""
-    return _propose([rows[place] for place in _spread(len(rows)).tolist()])
-
-
 def _spread(count: int) -> NDArray[np.int64]:
     """Places of the rows that are looked at, among so many."""
     return np.arange(count) if count <= MAX_ROWS_READ else np.unique(np.linspace(0, count - 1, MAX_ROWS_READ).astype(int))
 
 
-def _propose(rows: Sequence[Example]) -> ProposedGrader:
+def propose_grader(rows: Sequence[Example]) -> ProposedGrader:
+    """The same for the rows of one task, of which up to `MAX_ROWS_READ` are looked at."""
+    rows = [rows[place] for place in _spread(len(rows)).tolist()]
     if pair_count := sum(row.chosen is not None for row in rows):
         return ProposedGrader(None, f"{pair_count:,} of {len(rows):,} rows are pairs")
     texts = [(row, (row.answer if row.answer is not None else plain(row.target)).strip()) for row in rows]

@@ -17,20 +17,10 @@ from typing import IO, Any, NamedTuple
 from mixwright.config import is_address, sources_of
 from mixwright.corpus.remote import fetch_file
 from mixwright.errors import InputError, join_some, missing_extra, told_as
+from mixwright.graders.json_fields import read_object
 from mixwright.run.folder import check_regular
 
-
-def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object. Raises ValueError for a key that stands there twice: the first value would be lost."""
-    record = dict(pairs)
-    if len(record) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r:.60} twice")
-    return record
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_without_repeated_keys)
+_DECODER = json.JSONDecoder(object_pairs_hook=read_object)
 PARQUET_BATCH_ROWS = 2048
 """Rows of a Parquet file in memory at a time."""
 LINES_OR_LIST = (".jsonl", ".ndjson", ".json")

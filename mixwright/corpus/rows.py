@@ -176,20 +176,16 @@ def _decode_text(value: str | None, chat: bool) -> Text | None:
 
 
 def _to_json(value: Mapping[str, Any], example: Example) -> str:
-    try:
-        return json.dumps(value, allow_nan=False) if value else "{}"
-    except (TypeError, ValueError, RecursionError) as error:
-        wrong_name = next((name for name, value_part in value.items() if not _is_json(value_part)), "")
-        got = f"{error} in column {wrong_name!r} of row {example.id or example.source!r}"
-        remedy = "Correct or drop that column."
-        raise _refusal(example, "JSON values in the columns that graders may need", got, remedy) from None
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        return bool(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError, RecursionError):
-        return False
+    """The columns as one JSON object. Raises InputError for the first that is no JSON."""
+    parts = []
+    for name, part in value.items():
+        try:
+            parts.append(f"{json.dumps(name)}: {json.dumps(part, allow_nan=False)}")
+        except (TypeError, ValueError, RecursionError) as error:
+            got = f"{error} in column {name!r} of row {example.id or example.source!r}"
+            remedy = "Correct or drop that column."
+            raise _refusal(example, "JSON values in the columns that graders may need", got, remedy) from None
+    return f"{{{', '.join(parts)}}}"
 
 
 def _refusal(example: Example, expected: str, got: str, remedy: str) -> InputError:

@@ -12,16 +12,10 @@ NEEDED_COLUMNS = {"grpo": ("prompt", "answer"), "sft": ("target",), "dpo": ("cho
 
 def infer_objective(corpus: Corpus) -> str:
     """Return what training rows like these are for: dpo for pairs, sft for completions, else grpo."""
-    if has_pairs(corpus):
+    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
+    if pc.any(pc.and_(pc.is_valid(train["chosen"]), pc.is_valid(train["rejected"]))).as_py():
         return "dpo"
-    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
     return "sft" if train["target"].null_count < len(train) else "grpo"
-
-
-def has_pairs(corpus: Corpus) -> bool:
-    """Whether a training row has a chosen and a rejected answer."""
-    train = corpus.table.filter(pc.equal(corpus.table["split"], "train"))
-    return bool(pc.any(pc.and_(pc.is_valid(train["chosen"]), pc.is_valid(train["rejected"]))).as_py())
 
 
 def leave_out_bare(corpus: Corpus) -> Corpus:

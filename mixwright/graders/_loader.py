@@ -93,10 +93,9 @@ def load_grader(name: str, options: Mapping[str, Any] | None = None, *, never_im
 
 
 def _parse_option(text: str) -> Any:
-    try:
+    with contextlib.suppress(ValueError):
         return json.loads(text)
-    except ValueError:
-        return text
+    return text
 
 
 def import_function(name: str, never_import_from: Path | None) -> Callable[..., Any]:

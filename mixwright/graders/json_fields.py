@@ -67,7 +67,7 @@ def parse(text: str) -> Any:
     if text[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text, object_pairs_hook=_read_object)
+        return json.loads(text, object_pairs_hook=read_object)
     except (ValueError, RecursionError):
         return None
 
@@ -85,8 +85,9 @@ def _with_whole_numbers(value: Any) -> Any:
     return [_with_whole_numbers(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
+def read_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these pairs. Raises ValueError for a key twice: its first value would be lost."""
+    found, names = dict(pairs), [name for name, _ in pairs]
     if len(found) < len(pairs):
-        raise ValueError("a key twice")
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r:.60} twice")
     return found

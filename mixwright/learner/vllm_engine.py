@@ -99,7 +99,8 @@ class VllmEngine:
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="mixwright-vllm-"))
                 plain_learner.save(Path(folder))
             del plain_learner
-            _free_memory(learner.device)  # of what was merged, and of a trainer
+            gc.collect()  # of what was merged, and of a trainer
+            torch.cuda.empty_cache()
             stack.enter_context(_kept_random_state(learner.device))
             stack.enter_context(without_progress_bars())
             stack.enter_context(warnings.catch_warnings(action="ignore"))  # of its own dependencies
@@ -263,13 +264,6 @@ def _merged(learner: Learner) -> Learner:
     merged = copy.copy(learner)
     merged.model = copy.deepcopy(learner.model).merge_and_unload()
     return merged
-
-
-def _free_memory(device: torch.device) -> None:
-    """Give back what nothing refers to."""
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
 
 
 def _engine_settings(learner: Learner, share: float, engines: int) -> dict[str, Any]:

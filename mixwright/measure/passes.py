@@ -155,24 +155,21 @@ class Passes:
 
     def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
         """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""
+        from mixwright.learner.generation import scale_progress  # needs torch, as the learner does
+
         config, items = self.config, [self.items[index] for index in indices]
         write = partial(self.learner.sample, [item.prompt for item in items], seed=self.seed, **completion_lengths(config))
         greedy_share = 1 / (1 + config.samples)
-        greedy = write(count=1, temperature=0, progress=self._report_between(0, greedy_share))
+        greedy = write(count=1, temperature=0, progress=scale_progress(self.report_done, 0, greedy_share))
         if not config.samples:
             return greedy, [[] for _ in items]
         draw_keys = list(indices)
         if self.nested:  # draws depend on the item, whatever stands beside it
             digests = [hashlib.sha256(item.id.encode()).digest() for item in items]
             draw_keys = [int.from_bytes(digest[:4], "big") for digest in digests]
-        report = self._report_between(greedy_share, 1)
+        report = scale_progress(self.report_done, greedy_share, 1 - greedy_share)
         sampled = write(count=config.samples, temperature=config.temperature, draw_keys=draw_keys, progress=report)
         return greedy, sampled
-
-    def _report_between(self, start: float, end: float) -> Callable[[float], None] | None:
-        """What tells how the work goes from share `start` to `end`; None where nobody asked."""
-        report = self.report_done
-        return None if report is None else lambda share: report(start + (end - start) * share)
 
 
 def completion_lengths(config: MeasureConfig) -> dict[str, Any]:

@@ -340,6 +340,7 @@ class RunFolder:
         self._is_kept = False
         self._keeper: contextlib.ExitStack | None = None
         self.manifest = self.path / "manifest.json"
+        self.settings = self.path / "run.yaml"
         self.corpus = self.path / "corpus"
         self.audit = self.path / "audit.json"
         self.notes = self.path / "measure" / "notes.json"

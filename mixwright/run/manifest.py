@@ -25,11 +25,6 @@ NOTED_PACKAGES += ("datasets", "peft", "accelerate", "reasoning-gym")
 """Packages whose versions are noted."""
 
 
-def settings_file(folder: RunFolder) -> Path:
-    """The settings the run was begun with, as resolved."""
-    return folder.path / "run.yaml"
-
-
 def check_changed_sections(config: RunConfig, folder: RunFolder, relative_to: Path) -> frozenset[str]:
     """Sections that differ from those the folder was begun with, where nothing that was finished rests on them.
 
@@ -44,7 +39,7 @@ def check_changed_sections(config: RunConfig, folder: RunFolder, relative_to: Pa
     Raises:
         InputError: naming what differs, or the file that changed, and what was finished with it.
     """
-    path = settings_file(folder)
+    path = folder.settings
     if not path.exists():
         return frozenset()
     old, new = to_data(read_yaml(path, RunConfig)), to_data(config)
@@ -120,7 +115,7 @@ def write_settings(config: RunConfig, folder: RunFolder, sections: Collection[st
         folder: where to.
         sections: those that anything was done by; empty for all.
     """
-    path = settings_file(folder)
+    path = folder.settings
     text = yaml_text({name: value for name, value in to_data(config).items() if not sections or name in sections})
     if not path.exists() or path.read_bytes() != text.encode():
         write_text(path, text)

@@ -18,7 +18,6 @@ from mixwright.plan.stage import plan_run
 from mixwright.records import Verdict
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
-from mixwright.run.manifest import settings_file
 from mixwright.run.opening import open_with_workers
 from mixwright.run.workers import Workers
 from mixwright.trial.data_rows import data_path
@@ -59,7 +58,7 @@ def run(
             if "stages" in new_plan.why:
                 say(f"  plan: {new_plan.why['stages']}")
         table = [] if config.trial.data is None else [data_path(config.trial.data, folder, relative_to)]
-        if is_stale(result, folder.plan, settings_file(folder), *table):
+        if is_stale(result, folder.plan, folder.settings, *table):
             trial = checked_trial(checked_run)
             say(f"trial: {', '.join(trial.arms.always_run)} on {config.trial.seeds} seeds; nulls only if a lever helps")
             try_plan(checked_run, trial, workers, say=say, deadline=deadline)

@@ -31,7 +31,7 @@ from mixwright.measure.model_judge import JUDGE, LABEL
 from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.run.manifest import file_digest, settings_file, write_manifest
+from mixwright.run.manifest import file_digest, write_manifest
 from mixwright.verbs.comparison_folder import check_folder, clear
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.judging import judge_by_model
@@ -251,7 +251,7 @@ def _write(
     }
     with folder.lock():
         clear(folder)  # first of all: what is killed half-way must not be judged with an older half
-        settings_file(folder).unlink(missing_ok=True)  # of an earlier comparison of checkpoints
+        folder.settings.unlink(missing_ok=True)  # of an earlier comparison of checkpoints
         write_manifest(folder, inputs, logs[0].source, settings=settings, seeds={})
         for when, answers in zip(SIDES, sides, strict=True):
             answers.write(folder.answers(when))

@@ -62,7 +62,7 @@ def _observe_item_leaks(case: Case) -> list[Observation]:
 
 
 def _observe_wrapped(case: Case) -> list[Observation]:
-    pairs = case.wrapped_pairs()
+    pairs = [(case.leaks.rows[position].number, row) for position, (row, _) in case.wrapped.items()]
     expected = case.expected_wrapped() if pairs else 0.0
     text = f"{len(pairs)} of {len(case.indexed_positions)} held-out items are in train with other text around them."
     return _judge(

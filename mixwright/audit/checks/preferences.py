@@ -136,17 +136,13 @@ def _observe_task(task: str, sides: Sides) -> Iterator[Observation]:
     if sides.is_one_sided(LENGTH):
         own, other = sides.shown_by_one(LENGTH)
         count, total, side = max(own, other), own + other, "preferred" if own > other else "rejected"
-        text = (
-            f"The {side} answer is the longer one in {count / total:.0%} of {total} pairs of unequal length, so length is "
-        )
-        text += "what they teach first."
+        text = f"The {side} answer is the longer one in {count / total:.0%} of {total} pairs of unequal length, "
+        text += "so length is what they teach first."
         remedy = "Match lengths, or use a loss that is normalized by length."
         yield Observation("preferences", task, "warning", count, total, text, remedy, f"{AT_RANDOM}: 50 %")
     if trivial >= max(TRIVIAL_SHARE * sides.pairs, 3):
-        text = (
-            f"{trivial} of {sides.pairs} rejected answers are not real answers: nearly empty, one sentence repeated, or the "
-        )
-        text += "prompt. They teach little."
+        text = f"{trivial} of {sides.pairs} rejected answers are not real answers: nearly empty, one sentence repeated, "
+        text += "or the prompt. They teach little."
         yield _warn(task, sides, TRIVIAL, trivial, text, "Replace them with answers that are nearly right.", "none")
 
 

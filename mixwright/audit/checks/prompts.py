@@ -13,8 +13,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-import pyarrow as pa
-
 from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, rows, rows_by_task
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -49,7 +47,12 @@ class Prompts(Check):
 
 
 def _observe_markers(corpus: Corpus) -> list[Observation]:
-    counts, markers = _count_markers(corpus.batches())
+    counts, markers = defaultdict[str, Counter[str]](Counter), defaultdict[str, Counter[str]](Counter)
+    for row in rows(corpus.batches()):
+        if row.split != "eval":
+            found = set(MARKERS.findall(row.prompt)) | set(MARKERS.findall(row.written))
+            markers[row.task].update(found)
+            counts[row.task].update(rows=1, marked=bool(found))
     observations = []
     for task, count in sorted(counts.items()):
         if not count["marked"]:
@@ -60,17 +63,6 @@ def _observe_markers(corpus: Corpus) -> list[Observation]:
         severity, remedy = ("info", "") if is_rare else ("warning", TEMPLATE_REMEDY)
         observations.append(Observation("prompts", task, severity, count["marked"], count["rows"], text, remedy, "none"))
     return observations
-
-
-def _count_markers(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, Counter[str]], dict[str, Counter[str]]]:
-    """Count per task the rows and those with a marker; and rows of each marker."""
-    counts, markers = defaultdict[str, Counter[str]](Counter), defaultdict[str, Counter[str]](Counter)
-    for row in rows(batches):
-        if row.split != "eval":
-            found = set(MARKERS.findall(row.prompt)) | set(MARKERS.findall(row.written))
-            markers[row.task].update(found)
-            counts[row.task].update(rows=1, marked=bool(found))
-    return dict(counts), dict(markers)
 
 
 def _observe_system_messages(corpus: Corpus) -> list[Observation]:
