@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mixwright.audit.checks.duplicates import Duplicates
 from mixwright.audit.checks.frequency import Frequency
 from mixwright.audit.checks.options import Options
-from mixwright.audit.forms import MAX_FORMS_KEPT, FormCounts, coarse_form
+from mixwright.audit.holes import coarse_form
 from mixwright.audit.learnt import CHECKS
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import count_tokens
@@ -98,16 +98,6 @@ def test_markup_and_kind_are_form(one: str, other: str) -> None:
 
 def test_of_long_answers_the_last_line_counts() -> None:
     assert coarse_form("So first I think about it. " * 20 + "\n#### 42") == coarse_form("#### 7")
-
-
-def test_many_forms_are_counted_in_bounded_memory() -> None:
-    counts = FormCounts()
-    for i in range(20 * MAX_FORMS_KEPT):
-        counts.add(f"form {i}")
-        counts.add("common")
-    assert len(counts.rows_by_form) <= MAX_FORMS_KEPT
-    assert counts.rows_by_form["common"] == 20 * MAX_FORMS_KEPT
-    assert counts.rows_by_form.total() + counts.spilled == counts.total == 40 * MAX_FORMS_KEPT
 
 
 # duplicates

@@ -16,7 +16,7 @@ from mixwright.audit.checks.duplicates import Duplicates
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.rows import Row
 from mixwright.audit.text import normal_words
-from mixwright.audit.wrapped import Match, WrappedIndex
+from mixwright.audit.wrapped import WrappedIndex
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.errors import InputError
@@ -418,7 +418,7 @@ def test_a_whole_prompt_without_an_answer_is_found_though_its_first_words_are_te
     index = WrappedIndex(asked)
     assert [index.sought_words(at) for at in range(4)] == own
     text = f"Good morning to you. {asked[1].prompt}"
-    assert list(index.matches(Row(9, "t", "train", text, ""), normal_words(text))) == [Match(1, True)]
+    assert list(index.matches(Row(9, "t", "train", text, ""), normal_words(text))) == [(1, True)]
     assert list(index.matches(Row(9, "t", "train", text, "8"), normal_words(text))) == []
 
 

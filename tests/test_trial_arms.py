@@ -6,7 +6,6 @@ import pytest
 from mixwright import catalog
 from mixwright.config import TrialConfig
 from mixwright.corpus import Corpus
-from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellAssessment, Example, Plan, Stage
@@ -162,14 +161,14 @@ def test_a_null_that_makes_no_sense_is_left_out_with_the_reason(null, objective,
 
 def test_shuffled_levels_keep_counts_and_everything_but_the_level():
     before = corpus()
-    after = shuffle_levels(before, 0)
+    after = before.with_shuffled_levels(0)
     rows = [list(side) for side in (before, after)]
     assert [replace(row, level=None) for row in rows[0]] == [replace(row, level=None) for row in rows[1]]
     counts = [Counter((row.task, row.split, row.level) for row in side) for side in rows]
     assert counts[0] == counts[1]
     moved = sum(a.level != b.level for a, b in zip(*rows, strict=True)) / len(rows[0])
     assert 0.3 < moved < 0.6  # 4/9 of the rows, as levels of 10 and 20 rows are mixed
-    assert after.digest() == shuffle_levels(before, 0).digest() != shuffle_levels(before, 1).digest()
+    assert after.digest() == before.with_shuffled_levels(0).digest() != before.with_shuffled_levels(1).digest()
     assert before.digest() == corpus().digest()
     assert [(cell.key, cell.count) for cell in after.cells()] == [(cell.key, cell.count) for cell in before.cells()]
 

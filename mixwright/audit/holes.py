@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import bisect
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-from mixwright.audit.forms import FormCounts, coarse_form
 from mixwright.audit.leaks import find_leaks
 from mixwright.audit.skills import Skills, read_skills
 from mixwright.audit.text import count_tokens
 from mixwright.corpus import Corpus, texts
+from mixwright.skeleton import skeleton
 
 Kind = Literal["task", "level", "skill", "detail", "pair", "steps", "form", "length"]
 OF_SKILLS: tuple[Kind, ...] = ("skill", "detail", "pair", "steps")
@@ -28,6 +29,12 @@ CHANCE = 0.05
 """Probability of an absence by chance, times the things that as many held-out rows need, from which on it is no hole."""
 STEPS_PER_DOUBLING = 2
 """Classes of length between one and twice as many tokens."""
+FEW_FORMS, COVERED_SHARE, MAX_FORMS_KEPT = 5, 0.9, 256
+"""Forms of answers are a choice of formats where so many cover that share of a task's rows; forms that are counted."""
+LONG_ANSWER_CHARACTERS = 200
+"""Characters of an answer above which its last line has its form."""
+_NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
+_RUN = re.compile(r"[9a]*9[9a]*")
 Names = dict[Kind, list[str]]
 """What a row needs of each kind, each once."""
 
@@ -61,8 +68,8 @@ class Supply:
     """Kind -> what they have of it; forms apart."""
     rows_of_kind: Counter[Kind] = field(default_factory=Counter)
     """Kind -> rows that have something of it."""
-    forms: FormCounts = field(default_factory=FormCounts)
-    """Forms of answers."""
+    forms: Counter[str] = field(default_factory=Counter)
+    """Form of answers -> rows; no further rows once there are more forms than are counted."""
     longest: int = 0
     """Class of length of the longest answer."""
     named_rows: int = 0
@@ -79,8 +86,7 @@ class Supply:
         for kind, names in need.names.items():
             self.rows_of_kind[kind] += bool(names)
             if kind == "form":
-                for name in names:
-                    self.forms.add(name)
+                self.forms.update(names if len(self.forms) <= MAX_FORMS_KEPT else ())
             else:
                 self.names[kind].update(names)
 
@@ -161,6 +167,15 @@ def _read_need(row_id: str, source: str, level: float | None, skills: Skills, an
     return Need(row_id, source, level, each_once, length, is_parsed, bool(sequence) and not skills.parsed)
 
 
+def coarse_form(answer: str) -> str:
+    """The skeleton of an answer without what is content: signs and decimals of numbers, how many words."""
+    text = answer.strip()
+    if len(text) > LONG_ANSWER_CHARACTERS:
+        text = text.splitlines()[-1]
+    form = skeleton(text).replace("…", "").replace("a+", "a")
+    return _RUN.sub("9", _NUMBER.sub("9", form))
+
+
 def _with_comparable_skills(needs: list[Need], own: Supply | None) -> list[Need]:
     """The held-out rows of a task, without skills that cannot be compared with those of the training rows.
 
@@ -230,14 +245,15 @@ def _is_compared(kind: Kind, own: Supply) -> bool:
     """Whether the training rows of a task say what of a kind the task has."""
     if kind == "level":
         return bool(own.names["level"]) or not own.rows
-    return kind != "form" or (own.forms.total > 0 and not own.forms.spilled and own.forms.are_formats())
+    covered = sum(count for _, count in own.forms.most_common(FEW_FORMS))
+    return kind != "form" or (0 < len(own.forms) <= MAX_FORMS_KEPT and covered >= COVERED_SHARE * own.forms.total())
 
 
 def _supplied(kind: Kind, own: Supply, together: Supply) -> Collection[str]:
     """What train has of a kind: skills are those of all tasks, and a longer answer holds shorter ones."""
     match kind:
         case "form":
-            return own.forms.rows_by_form
+            return own.forms
         case "length":
             return {_tokens_of(length) for length in range(own.longest + 1)}
         case "skill" | "detail":

@@ -71,8 +71,8 @@ def _search_leaks(corpus: Corpus) -> Leaks:
         if row.split == "eval":
             continue
         prompt_words = normal_words(row.prompt)
-        for match in wrapped_index.matches(row, prompt_words, is_turn=turn_count > 0):
-            wrapped.setdefault(match.position, (row.number, match.inside))
+        for position, is_inside in wrapped_index.matches(row, prompt_words, is_turn=turn_count > 0):
+            wrapped.setdefault(position, (row.number, is_inside))
             copied[row.number] = True
         for at in () if turn_count else near_index.find_near(row, prompt_words):
             near.setdefault(at, row.number)

@@ -13,7 +13,6 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -36,13 +35,8 @@ _SIGNS = frozenset("+-*/^%!<>\u00d7\u00f7")
 _BITS = 22
 
 
-class Match(NamedTuple):
-    """A held-out row that a train row holds, or that holds a train row, with the same answer or none."""
-
-    position: int
-    """Position in the index."""
-    inside: bool
-    """The held-out prompt stands in the training text; else the other way round."""
+Match = tuple[int, bool]
+"""Position of a held-out row that a train row holds (True) or that holds a train row, with the same answer or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +139,7 @@ class WrappedIndex:
                 continue
             agrees = _answers_agree(held_out, row) or _answer_follows(held_out, outer.words[end : end + ANSWER_TAIL_WORDS])
             if agrees and (both_answered or stop - start == len(inner.words)):
-                return Match(position, True)
+                return position, True
         return None
 
     def _match_around(self, row: Row, runs: np.ndarray, joined_words: str) -> Iterator[Match]:
@@ -170,7 +164,7 @@ class WrappedIndex:
                 inner, outer = _parse(row.prompt), _parse(self.rows[position].prompt)
                 is_held = inner.find_end(outer, 0, len(inner.words), last=True) >= min_end
                 if is_held and _answers_agree(self.rows[position], row):
-                    yield Match(position, False)
+                    yield position, False
 
 
 class _Text:

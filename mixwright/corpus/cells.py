@@ -46,11 +46,9 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     cells = []
     for (task, level), members in rows_by_cell.items():
         chance = chances[task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL]
-        if chance is None:
-            cells.append(Cell(task, level, len(members), 0.0, "no answers"))
-        else:
-            error = (chance.high - chance.low) / 2
-            cells.append(Cell(task, level, len(members), chance.value, chance.rule, error))
+        error = 0.0 if chance is None else (chance.high - chance.low) / 2
+        value, rule = (0.0, "no answers") if chance is None else (chance.value, chance.rule)
+        cells.append(Cell(task, level, len(members), value, rule, error))
     return tuple(sorted(cells, key=lambda cell: cell.key))
 
 

@@ -42,6 +42,8 @@ __all__ = ["Corpus", "plain", "read_corpus", "read_source", "texts"]
 
 REHEARSE_SPLIT = "rehearse"
 """Split of the rows of `corpus.rehearse`, which only a plan that names their task draws."""
+SHUFFLE_SEED = 3_000_017
+"""Added to the run's seed where levels are shuffled."""
 NO_CALL = "no call where none is right"
 """Part of an item beside tools whose gold answer calls none: its share is 1 less that of over-calling."""
 MAX_ANSWERS_CHECKED = 200
@@ -194,6 +196,16 @@ class Corpus:
         rehearsal_rows = self.select(split=REHEARSE_SPLIT, tasks=rehearse)
         table = store_batches([*train.table.to_batches(), *rehearsal_rows.table.to_batches()])
         return self._with_table(with_column(table, "split", pa.array(["train"] * len(table), pa.string())))
+
+    def with_shuffled_levels(self, seed: int) -> Corpus:
+        """The corpus with levels permuted within each task, among rows of each split separately; nothing else changes.
+
+        Cells then say nothing about difficulty. `seed` is that of the run: a trial has one permutation for all its seeds.
+        """
+        rng, source = np.random.default_rng(seed + SHUFFLE_SEED), np.arange(len(self))
+        for _, rows in sorted(rows_by(self, np.arange(len(self)), "split", "task").items()):
+            source[rows] = rng.permutation(rows)
+        return self._with_table(with_column(self.table, "level", self.table["level"].take(source)))
 
     def without_rehearsal(self) -> Corpus:
         """The corpus without its rows to rehearse; itself where it has none."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from mixwright.answers.table import Answers
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
-from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.errors import one_line
 from mixwright.learner.bases import base_of, build_base
 from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
@@ -71,7 +70,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
 
     run, config = RunFolder(job.run), job.config
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
-    corpus = shuffle_levels(corpus, config.seed) if job.shuffled else corpus
+    corpus = corpus.with_shuffled_levels(config.seed) if job.shuffled else corpus
     with load_writing(config, job.base) as base:
         learner = KeepingLearner(base, run.path / ANSWERS_FOLDER / f"{name}.jsonl")
         result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)

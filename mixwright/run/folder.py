@@ -154,25 +154,19 @@ def read_json_lines(
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, text in enumerate(file, start=1):
-                if text.strip():
-                    yield _parse_line(text, check, remedy, path, number)
+                if not text.strip():
+                    continue
+                try:
+                    item = json.loads(text)
+                    if not isinstance(item, dict):
+                        raise ValueError(type(item).__name__)
+                    check(item)
+                except (ValueError, RecursionError) as error:
+                    got = str(error)[:120] or type(error).__name__
+                    raise InputError("one JSON object per line", got, remedy, file=path, line=number) from None
+                yield item
     except OSError as error:
         raise system_error(error, path) from error
-
-
-def _parse_line(
-    text: str, check: Callable[[Mapping[str, Any]], None], remedy: str, path: Path, number: int
-) -> dict[str, Any]:
-    """The object of one line. Raises InputError as `read_json_lines` does."""
-    try:
-        item = json.loads(text)
-        if isinstance(item, dict):
-            check(item)
-            return item
-        got = type(item).__name__
-    except (ValueError, RecursionError) as error:
-        got = str(error)[:120] or type(error).__name__
-    raise InputError("one JSON object per line", got, remedy, file=path, line=number)
 
 
 def answers_file(measurements: Path) -> Path:

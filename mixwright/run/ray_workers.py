@@ -124,7 +124,7 @@ class RayWorkers(Workers):
                 raise InputError("a worker that finishes", got, remedy) from None
             kind, value = self._ray.cloudpickle.loads(outcome)
             if kind == "input" and machine != platform.node():
-                value |= {"got": f"{value['got']} (on {machine})", "remedy": f"{value['remedy']} {SHARED}"}
+                value.got, value.remedy = f"{value.got} (on {machine})", f"{value.remedy} {SHARED}"
             yield job_index, True, read_outcome(job, kind, value, f" on {machine}")
 
     def _stop(self, *, kill: bool) -> None:
@@ -173,7 +173,7 @@ def work_remotely(payload: bytes, origin: Origin) -> tuple[str, bytes]:
         _become_like(origin)
         job = cloudpickle.loads(payload)
     except InputError as error:
-        return machine, cloudpickle.dumps(("input", {"expected": error.expected, "got": error.got, "remedy": error.remedy}))
+        return machine, cloudpickle.dumps(("input", error))
     except Exception:  # the job's function cannot be imported here
         return machine, cloudpickle.dumps(("error", traceback.format_exc()))
     run_job(job, send)

@@ -238,7 +238,7 @@ def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
 def read_outcome(job: Job, outcome: str, value: Any, machine: str = "") -> Any:
     """What `run_job` sent of a job. Raises InputError for what a user can fix, and JobFailed; both name another machine."""
     if outcome == "input":
-        raise InputError(**value)
+        raise value
     if outcome == "error":
         raise JobFailed(f"{job.name}{machine}: {value}{format_log_tail(job)}")
     return value
@@ -278,7 +278,7 @@ def _end_with_parent() -> None:
 
 def run_job(job: Job, send: Callable[[tuple[str, Any]], None]) -> None:
     """Run one job in a worker and send what it says: ("share", done so far), and at the end ("done", result), ("input",
-    fields of an `InputError`) or ("error", traceback). A result that cannot travel is an error of that job.
+    an `InputError`) or ("error", traceback). A result that cannot travel is an error of that job.
     """
     try:
         with _printing_to(job.log), listen_with(lambda share: send(("share", share))):
@@ -287,14 +287,10 @@ def run_job(job: Job, send: Callable[[tuple[str, Any]], None]) -> None:
             value = job.function(job.argument)
         send(("done", value))
     except InputError as error:
-        send(("input", _error_fields(error)))
+        send(("input", error))
     except Exception as error:
         user_error = system_error(error) if isinstance(error, OSError) else disk_full_error(error)
-        send(("error", traceback.format_exc()) if user_error is None else ("input", _error_fields(user_error)))
-
-
-def _error_fields(error: InputError) -> dict[str, Any]:
-    return {name: getattr(error, name) for name in ("expected", "got", "remedy", "file", "line")}
+        send(("error", traceback.format_exc()) if user_error is None else ("input", user_error))
 
 
 @contextlib.contextmanager

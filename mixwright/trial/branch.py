@@ -241,7 +241,6 @@ def stage_settings(train: TrainConfig, stage: Stage) -> TrainConfig:
 
 def _train(job: BranchJob, corpus: Corpus, learner: Learner, folder: Path, *, is_stage: bool = False) -> None:
     """Train the learner on a plan of one stage, or a stage of several; what was seen on the way is in `folder`."""
-    from mixwright.corpus.shuffled_levels import shuffle_levels
     from mixwright.learner.adapting import can_switch_off
     from mixwright.measure.fitting import training_probes
     from mixwright.trial.data_rows import choose_rows, read_data, repeat_to_fill, restrict_plan
@@ -250,7 +249,7 @@ def _train(job: BranchJob, corpus: Corpus, learner: Learner, folder: Path, *, is
     branch, config, seed = job.branch, job.config, job.config.seed + job.seed
     stage = branch.plan.stages[0]
     settings, adapter = stage_settings(config.train, stage), None
-    corpus_of_arm = shuffle_levels(corpus, config.seed) if branch.permuted == "levels" else corpus
+    corpus_of_arm = corpus.with_shuffled_levels(config.seed) if branch.permuted == "levels" else corpus
     data = read_data(Path(job.data), corpus) if job.data else None
     rows = choose_rows(branch.rows, corpus_of_arm, data, seed, stage.rehearse)
     if data is not None:

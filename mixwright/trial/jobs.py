@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from mixwright.answers.score import read_scores
 from mixwright.config import RunConfig
-from mixwright.corpus.shuffled_levels import shuffle_levels
 from mixwright.measure.bases import (
     MeasureJob,
     base_name,
@@ -81,7 +80,7 @@ class Trial:
         for null in nulls:
             branch = make_branch(null, make_branch(lever, self.plan, self.corpus).plan, self.corpus)
             if branch.permuted == "levels":
-                shuffled = shuffle_levels(self.corpus, self.config.seed)
+                shuffled = self.corpus.with_shuffled_levels(self.config.seed)
                 shuffled_plan = make_branch(lever, self._plan_anew(shuffled), shuffled).plan
                 branch = make_branch(null, shuffled_plan, shuffled)
             branches[null_name(null, lever)] = branch
