@@ -252,7 +252,7 @@ def test_the_grader_is_what_the_answers_look_like_and_tasks_without_one_are_left
     _, _, told = call("measure", "now", "--eval", write("more.jsonl", [*more, *sums(9)]), *FAST)
     assert "grader of yes, too: final_answer, 18 of 18 answers are one of 2 texts; change it with --grader NAME" in told
     assert "grader of sum: final_answer, 9 of 9 answers are one number; change it with --grader NAME" in told
-    assert "now has a context of 64 tokens" in err
+    assert "the context leaves 62 tokens behind the longest prompt" in err
     assert manifest("kept").settings["max_new_tokens"] == 64 - 2, "prompts of two characters"
     assert {row.task for row in read_measurements(RunFolder("kept").measurements("before"))} == {"maths"}
     code, _, err = call("measure", "now", "--eval", write("b.jsonl", rows[8:]), *asked[:4])

@@ -78,7 +78,7 @@ def test_the_room_is_that_of_measuring_where_the_model_is_here(call: Call) -> No
     assert code == 0, err
     config = read_yaml(Path("run.yaml"), RunConfig)
     assert config.measure.max_new_tokens == config.train.max_new_tokens == 64 - len("29+1=") - 29
-    assert "now has a context of 64 tokens, of which the longest prompt takes 34" in " ".join(
+    assert "the context leaves 30 tokens behind the longest prompt" in " ".join(
         Path("run.yaml").read_text(encoding="utf-8").replace("#", "").split()
     )
 

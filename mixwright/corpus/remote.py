@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.errors import told_as
+from mixwright.run.folder import cache_folder
 
 VERSION_NAMES = ("ETag", "etag", "Last-Modified", "LastModified", "last_modified", "mtime", "updated", "md5Hash", "blob_id")
 """What file systems call what changes with a file."""
-CACHE = Path("~/.cache/mixwright/files")
-"""Folder of the copies, unless XDG_CACHE_HOME names another one."""
 
 
 def fetch_file(source: str) -> Path:
@@ -54,6 +53,5 @@ def _place_of(source: str, info: dict[str, Any]) -> Path:
     """Where the copy of a file in this state is; a new place each time where nothing says whether it changed."""
     versions = {name: str(info[name]) for name in VERSION_NAMES if info.get(name) is not None}
     state = json.dumps([source, info.get("size"), versions or os.urandom(16).hex()], sort_keys=True)
-    cache = Path(os.environ["XDG_CACHE_HOME"]) / "mixwright/files" if os.environ.get("XDG_CACHE_HOME") else CACHE
     name = source.partition("?")[0].rstrip("/").rpartition("/")[2][-80:] or "file"
-    return cache.expanduser() / hashlib.sha256(state.encode()).hexdigest()[:24] / name
+    return cache_folder() / "files" / hashlib.sha256(state.encode()).hexdigest()[:24] / name

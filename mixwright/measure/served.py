@@ -175,7 +175,10 @@ class ServedModel:
             except RefusedRequest as refused:  # for the prompt's own sake, such as its length
                 (self.lacking, self._length_field), told = known, str(refused)
         if not found:
-            raise InputError("a server that answers", told, self._remedy(told.lower()))
+            remedy = "See the server's log. --served-model sets the model, --max-new-tokens the longest answer."
+            if self.asking.chat and "template" in told.lower():
+                remedy = "Send plain text instead of messages: --no-chat-template."
+            raise InputError("a server that answers", told, remedy)
         return found
 
     def _ask_with_fewer_fields(self, prompt: Text) -> Reply:
@@ -195,11 +198,6 @@ class ServedModel:
                         return self._ask_with_fewer_fields(prompt)
         self.lacking = lacking
         raise last
-
-    def _remedy(self, told: str) -> str:
-        if self.asking.chat and "template" in told:
-            return "Send plain text instead of messages: --no-chat-template."
-        return "See the server's log. --served-model sets the model, --max-new-tokens the longest answer."
 
     def ask(self, prompt: Text, seed: int) -> Reply:
         """One answer.

@@ -31,6 +31,12 @@ BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
 
 
+def cache_folder() -> Path:
+    """Folder of what commands keep for each other: MIXWRIGHT_CACHE, else `mixwright` in the user's cache."""
+    users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "mixwright"
+    return Path(os.environ.get("MIXWRIGHT_CACHE") or users).expanduser()
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, moved there at the end: readers see the old file or the new one, never a part.
