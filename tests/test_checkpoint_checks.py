@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,8 @@ def electra(folder: Path) -> None:
 CONFIG = "config.json"
 BROKEN_MODELS: dict[str, tuple[Damage, str]] = {
     "one layer of two": (changed(CONFIG, num_hidden_layers=1), r"without model\.layers\.1\."),
+    "a billion layers": (changed(CONFIG, num_hidden_layers=10**9), "config.json: expected a model of 1 to 9,999 layers"),
+    "no layer": (changed(CONFIG, num_hidden_layers=0), "config.json: expected a model of 1 to 9,999 layers"),
     "an encoder": (electra, "a causal language model"),
     "no key-value heads": (changed(CONFIG, num_key_value_heads=0), "by zero|num_key_value_heads"),
     "text for a width": (changed(CONFIG, intermediate_size="wide"), "'intermediate_size'|intermediate_size"),
@@ -222,6 +225,19 @@ def test_a_prompt_with_a_token_that_the_model_lacks_is_refused(copied: Path) -> 
     learner = load_learner(str(copied / "model"))
     with pytest.raises(InputError, match="'<image>', which it does not have"):
         learner.encode("see <image> here")
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str, copied: Path) -> None:
+    (copied / "model" / name).unlink(missing_ok=True)
+    os.mkfifo(copied / "model" / name)
+    with pytest.raises(InputError, match=f"{name}: expected a file, got a pipe"):
+        check_model(ModelConfig(str(copied / "model")))
+    with pytest.raises(InputError, match=r"got a pipe|without config\.json"):
+        load_learner(str(copied / "model"))
+    os.mkfifo(copied / "svf" / name)
+    with pytest.raises(InputError, match=f"{name}: expected a file, got a pipe"):
+        load_learner(str(copied / "parts"), adapter=str(copied / "svf"))
 
 
 def test_a_chat_template_that_fails_is_refused(copied: Path) -> None:

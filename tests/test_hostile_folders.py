@@ -256,3 +256,14 @@ def test_names_that_are_not_utf_8_are_refused(call: Call) -> None:
 def test_tasks_of_logs_that_print_alike_are_refused(call: Call) -> None:
     write("log.jsonl", [{"task": task, "id": n, "score": 1} for task in ("a\nb", "a b") for n in range(3)])
     assert "expected a different name for each task" in call("measure", "log.jsonl")[2]
+
+
+def test_aliases_that_stand_for_millions_of_values_are_refused(call: Call) -> None:
+    levels = "\n".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9))
+    Path("bomb.yaml").write_text(f"trial:\n  a0: &a0 [1]\n{levels}\n", encoding="utf-8")
+    code, _, err = call("run", "bomb.yaml")
+    assert (code, "bomb.yaml, line 6: expected at most 30 aliases" in err) == (1, True), err
+    Path("deep.yaml").write_text("[" * 100_000, encoding="utf-8")  # PyYAML alone takes hours
+    assert "deep.yaml, line 1: expected at most 30 aliases (*name) and 100 levels" in call("run", "deep.yaml")[2]
+    Path("loop.yaml").write_text("corpus: &a {train: x, columns: *a}\n", encoding="utf-8")
+    assert call("run", "loop.yaml")[0] == 1

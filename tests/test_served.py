@@ -182,12 +182,14 @@ HOSTILE: dict[str, tuple[Any, str]] = {
     "no such model": ((404, {"error": {"message": "no model m"}}), "expected the model m"),
     "a wrong key": ((401, {"error": {"message": "bad key"}}), "OPENAI_API_KEY"),
     "always busy": ((429, {"error": {"message": "busy"}}), "The same command goes on"),
+    "a body without end": ((200, b"x" * 300_000), "expected a reply of at most 0 MiB"),
 }
 
 
 @pytest.mark.parametrize("name", list(HOSTILE))
-def test_what_is_no_answer_ends_in_one_line(call: Call, name: str) -> None:
+def test_what_is_no_answer_ends_in_one_line(call: Call, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     body, told = HOSTILE[name]
+    monkeypatch.setattr(served, "MAX_REPLY_BYTES", 250_000)
     with serving(lambda _: body) as stub:
         code, out, err = ask(call, stub)
     assert (code, out) == (1, "")

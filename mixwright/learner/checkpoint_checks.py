@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import InputError, join_some, told_as
+from mixwright.run.folder import check_regular
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -19,6 +20,18 @@ TRIED_TOKENS = 4
 """Tokens of a row by which a loaded model is tried."""
 SAME_LOGITS_SHARE = 1e-4
 """Change of earlier logits, as a share of the change of the last ones, that still is rounding; in half precision more."""
+
+WRONG_LAYERS = re.compile(rb'"(?:n|num)_(?:hidden_)?layers?"\s*:\s*(?:0\b|-\d|\d{5,30})')
+"""Entry of config.json for no layer, or so many that transformers fills the memory with them before it sees any weights."""
+
+
+def check_files(folder: Path) -> None:
+    """Raise InputError for a pipe or a device among the files, which would be waited for, or a wrong number of layers."""
+    check_regular(*folder.iterdir(), *folder.glob("additional_chat_templates/*"))
+    settings = folder / "config.json"
+    if settings.is_file() and (found := WRONG_LAYERS.search(settings.read_bytes())):
+        remedy = "Correct the number, or save the model again."
+        raise InputError("a model of 1 to 9,999 layers", found[0].decode(), remedy, file=settings)
 
 
 def check_tokenizer(tokenizer: Any, config: Any, model_path: str) -> None:

@@ -17,6 +17,7 @@ from mixwright.errors import InputError, missing_extra, told_as
 from mixwright.learner.adapting import SETTINGS_FILE, load_adapted, load_peft, read_settings
 from mixwright.learner.batches import without_progress_bars
 from mixwright.learner.checkpoint_checks import (
+    check_files,
     check_loaded,
     check_reading,
     check_tokenizer,
@@ -166,6 +167,8 @@ def _is_catalogue_adapter(folder: Path) -> bool:
 
 
 def _check_adapter(folder: Path) -> None:
+    if folder.is_dir():
+        check_files(folder)
     if _is_catalogue_adapter(folder):
         read_settings(folder)
         return
@@ -183,6 +186,8 @@ def load_tokenizer(path: str) -> Any:
 
 def _read_settings(path: str) -> tuple[Any, Any]:
     """The settings and the tokenizer of a checkpoint, which fit each other. Raises InputError."""
+    if Path(path).is_dir():
+        check_files(Path(path))
     config = _read(AutoConfig, path)
     tokenizer = _read(AutoTokenizer, path)
     check_tokenizer(tokenizer, config, path)

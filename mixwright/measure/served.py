@@ -37,6 +37,8 @@ EXPECTED_ADDRESS = "the address of a server, such as http://localhost:8000/v1"
 GOES_ON = "The same command goes on from the answers so far."
 REQUEST_SECONDS = 600.0
 """Time limit of one request and its repeats, however slowly the server goes on sending."""
+MAX_REPLY_BYTES = 64 << 20
+"""Largest reply that is read."""
 REFUSED_CODES = (400, 413, 422)
 """Codes of a server that cannot answer one prompt."""
 RETRIES = 6
@@ -276,6 +278,22 @@ def _call_within_limit(send: Callable[[], T], url: str) -> T:
         raise InputError(f"an answer of {url} within {REQUEST_SECONDS:g} s", "none", GOES_ON) from None
 
 
+def _limit_size(response: Any) -> None:
+    """Have the client stop reading a reply that is too large to be one."""
+    read = response.iter_bytes
+
+    def read_some(*chunk_size: int) -> Iterator[bytes]:
+        size = 0
+        for chunk in read(*chunk_size):
+            size += len(chunk)
+            if size > MAX_REPLY_BYTES:
+                expected = f"a reply of at most {MAX_REPLY_BYTES >> 20} MiB from {response.url}"
+                raise InputError(expected, "a larger one", "Check that the address is that of the API, with /v1.")
+            yield chunk
+
+    response.iter_bytes = read_some
+
+
 def make_client(url: str) -> OpenAI:
     """A client of a server, which follows no redirect: prompts go where the user said.
 
@@ -289,8 +307,9 @@ def make_client(url: str) -> OpenAI:
     check_address(url)
     if not (_read_key().isascii() and _read_key().isprintable()):
         raise InputError(f"a key of printable ASCII characters in {KEY_VARIABLE}", "others", f"Set {KEY_VARIABLE} again.")
+    hooks = {"response": [_limit_size]}
     try:
-        transport = openai.DefaultHttpxClient(follow_redirects=False, timeout=REQUEST_SECONDS)
+        transport = openai.DefaultHttpxClient(follow_redirects=False, timeout=REQUEST_SECONDS, event_hooks=hooks)
         return openai.OpenAI(base_url=url, api_key=_read_key() or "none", max_retries=RETRIES, http_client=transport)
     except Exception as error:  # of the library below, which is not always the same one: a host that is no name, a proxy
         remedy = "Correct it, or the proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY."

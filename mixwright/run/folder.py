@@ -28,6 +28,10 @@ from mixwright.records import Measurement, Plan, from_data, to_data
 T = TypeVar("T")
 BAD_VALUES = (ValueError, KeyError, AttributeError, TypeError, RecursionError)
 """What PyYAML raises for a value of a tag or a form that it cannot be: 2020-99-99, `!!bool maybe`."""
+MAX_ALIASES = 30
+"""Aliases of a YAML file: each may stand for others, so that a few dozen can stand for more values than memory holds."""
+MAX_DEPTH = 100
+"""Levels of a YAML file, one in the other."""
 REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
 
 
@@ -273,7 +277,14 @@ def _check_kinds(paths: Iterable[Path], kinds: Collection[int]) -> None:
 
 
 def compose_yaml(text: str, path: Path) -> tuple[Any, Any]:
-    """The nodes of a YAML text, and its data. Raises InputError for a key that stands twice, of which PyYAML takes one."""
+    """The nodes of a YAML text, and its data. Raises InputError for what PyYAML would take in silence, or never finish."""
+    aliases = depth = 0
+    for event in yaml.parse(text, yaml.SafeLoader):  # as it is read: PyYAML takes time quadratic in the depth
+        aliases += isinstance(event, yaml.AliasEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if aliases > MAX_ALIASES or depth > MAX_DEPTH:
+            expected = f"at most {MAX_ALIASES} aliases (*name) and {MAX_DEPTH} levels"
+            raise InputError(expected, "more", "Write the values out.", file=path, line=event.start_mark.line + 1)
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()

@@ -16,6 +16,7 @@ from mixwright.corpus.trainable import NEEDED_COLUMNS, check_training
 from mixwright.errors import InputError, join_some, missing_extra, unknown_name
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.learner.bases import TINY_PREFIX, find_builder
+from mixwright.learner.checkpoint_checks import check_files
 from mixwright.learner.engines import check_engine
 from mixwright.learner.sources import SMOLLM2, is_gguf
 from mixwright.mine.own_answers import check_rehearsal
@@ -160,6 +161,9 @@ def check_items(corpus: Corpus) -> set[str]:
 def check_model(model: ModelConfig) -> None:
     """Whether the model can be there, as far as that is known without loading it. Raises InputError."""
     folder, gguf = Path(model.path), is_gguf(model.path)
+    for path in (folder, *([Path(model.adapter)] if model.adapter else [])):
+        if path.is_dir():
+            check_files(path)
     may_be_at_hub = model.path.count("/") == 1 and not model.path.startswith((".", "/", "~", TINY_PREFIX))
     if model.path != TINY_PREFIX and not folder.is_dir() and not gguf and not may_be_at_hub:  # the hub is not asked
         expected = f"the folder of a model, a GGUF file, {SMOLLM2}, {TINY_PREFIX}, or OWNER/NAME at the hub"
