@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from mixwright.answers.table import Answers
 from mixwright.behaviours import BEHAVIOURS, read_behaviours
+from mixwright.records import AnswerPair
 from mixwright.verdict.rules.behaviours import ANY_RIGHT, DISTINCT, compare_behaviours, judge_behaviours
 
 ASK, TELL = "Which day would you like?", "Your table is booked."
 
 
-def rows(task: str, pairs: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
-    """Rows of both sides."""
-    for i, texts in enumerate(pairs):
-        for when, text in zip(("before", "after"), texts, strict=True):
-            yield {"task": task, "example": f"{task}-{i}", "when": when, "completion": text}
+def rows(task: str, pairs: list[tuple[str, str]]) -> dict[tuple[str, str], AnswerPair]:
+    """Answers of both sides."""
+    return {(task, f"{task}-{i}"): AnswerPair(task, None, "", "", *texts, 0.0, 0.0) for i, texts in enumerate(pairs)}
 
 
 def test_counts_by_hand() -> None:
@@ -56,7 +53,9 @@ def test_what_the_score_does_not_see_is_shown() -> None:
 def test_the_corrections_are_over_all_behaviours_but_protected_ones_have_their_own() -> None:
     pairs = [(ASK, TELL)] * 8 + [(TELL, TELL)] * 12
     others = [[("Perhaps.", "Yes.")] * 3 + [("Yes.", "Perhaps.")] * 3 + [("Yes.", "Yes.")] * 14 for _ in range(5)]
-    every = [*rows("bookings", pairs), *(row for i, other in enumerate(others) for row in rows(f"other{i}", other))]
+    every = rows("bookings", pairs)
+    for i, other in enumerate(others):
+        every |= rows(f"other{i}", other)
     alone = next(one for one in compare_behaviours(every, protected=("asks",)) if one.behaviour == "asks")
     together = next(one for one in compare_behaviours(every) if one.behaviour == "asks")
     assert together.adjusted_p == pytest.approx(6 * alone.adjusted_p)
@@ -79,7 +78,7 @@ def test_samples_that_became_alike() -> None:
             for k, text in enumerate(texts)
         )
 
-    found = compare_behaviours([], (table(["a", "b", "c", "d"], 1.0), table(["a", "a", "a", "a"], 0.0)))
+    found = compare_behaviours({}, (table(["a", "b", "c", "d"], 1.0), table(["a", "a", "a", "a"], 0.0)))
     assert {one.behaviour: (one.before, one.after, one.shown) for one in found} == {
         DISTINCT: (1.0, 0.25, True),
         ANY_RIGHT: (1.0, 0.0, True),
@@ -102,10 +101,10 @@ def test_clean_pairs_are_seldom_called_changed() -> None:
     shown = 0
     for seed in range(100):
         rng = random.Random(seed)
-        every: list[dict[str, Any]] = []
+        every: dict[tuple[str, str], AnswerPair] = {}
         for task in range(4):
             pairs = [(" ".join(rng.sample(phrases, 2)), " ".join(rng.sample(phrases, 2))) for _ in range(50)]
-            every += rows(f"t{task}", pairs)
+            every |= rows(f"t{task}", pairs)
         shown += any(change.shown for change in compare_behaviours(every))
     assert shown <= 2
 

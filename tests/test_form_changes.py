@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mixwright.estimates.intervals import sign_test
-from mixwright.verdict.rules.answer_forms import FormChange, form_changes, group_takeovers
+from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.rules import answer_forms
+from mixwright.verdict.rules.answer_forms import FormChange, group_takeovers
 
 Text = Callable[[int], str]
 CITIES = [
@@ -57,6 +59,10 @@ def rows(
             row |= {"cut": None if cut is None else bool(cut[i]) and when == "after"}
             found.append(row)
     return found
+
+
+def form_changes(made: list[dict[str, Any]], trained: dict[str, dict[str, float]] | None = None) -> list[FormChange]:
+    return answer_forms.form_changes(pair_answers(made), trained)
 
 
 def sentence(i: int) -> str:

@@ -17,10 +17,11 @@ from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
 from mixwright.languages import find_language
-from mixwright.records import Verdict
+from mixwright.records import AnswersKept, Verdict
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.judge import judge_run
-from mixwright.verdict.rules.answers_kept import compare_answers
+from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.rules import answers_kept
 
 ITEMS = 20
 WORDS = [
@@ -140,6 +141,10 @@ def rows_of(prompt: Answer, after: Answer, gold: Answer = lambda i: "", before: 
         for i in range(ITEMS)
         for when, say in (("before", before), ("after", after))
     ]
+
+
+def compare_answers(rows: list[dict[str, Any]]) -> list[AnswersKept]:
+    return answers_kept.compare_answers(pair_answers(rows))
 
 
 def test_a_target_that_is_quoted_from_the_prompt_is_no_loss_and_a_learnt_frame_excuses_none() -> None:

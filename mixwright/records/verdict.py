@@ -260,6 +260,11 @@ class AnswerPair:
     graded: bool = True
     """Whether a grader judged the answers."""
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both answers."""
+        return self.before, self.after
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:

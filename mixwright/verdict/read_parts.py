@@ -30,24 +30,8 @@ ALARM_PREFIX = "alarm."
 def read_pairs(evidence: Evidence) -> list[AnswerPair]:
     """Return the answers before and after of the first seed; empty where none were kept."""
     folder = next(iter(evidence.leading_folders), None)
-    rows = evidence.first_answers if folder is None else evidence.read_first_answers(folder)
-    return [_pair(item) for item in pair_answers(rows).values()]
-
-
-def _pair(item: Mapping[str, Mapping[str, Any]]) -> AnswerPair:
-    before, after = item["before"], item["after"]
-    return AnswerPair(
-        task=str(before["task"] or ""),
-        level=before["level"],
-        prompt=str(before["prompt"] or ""),
-        gold=str(before["answer"] or ""),
-        before=str(before["completion"] or ""),
-        after=str(after["completion"] or ""),
-        graded=before["score"] is not None,
-        score_before=float(before["score"] or 0.0),
-        score_after=float(after["score"] or 0.0),
-        cut=(bool(before.get("cut")), bool(after.get("cut"))),
-    )
+    pairs = evidence.pairs if folder is None else pair_answers(evidence.read_first_answers(folder))
+    return list(pairs.values())
 
 
 def read_names(evidence: Evidence) -> tuple[str, str]:

@@ -13,8 +13,8 @@ from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import AnswerPair
 
 T = TypeVar("T")
-ItemAnswers = dict[str, Mapping[str, Any]]
-"""What the checkpoints wrote for one item: before, after -> row of `Answers.first_rows`."""
+ItemPairs = Mapping[tuple[str, str], AnswerPair]
+"""(Task, item) -> its answers before and after."""
 SIDES = ("before", "after")
 
 
@@ -32,17 +32,36 @@ def find_answers(folder: Path) -> dict[str, Path]:
     return {side: path for side, path in files.items() if path.is_file()}
 
 
-def pair_answers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], ItemAnswers]:
-    """(Task, example) -> its rows, of those that were answered before and after; the first row of a checkpoint counts."""
-    items: dict[tuple[str, str], ItemAnswers] = defaultdict(dict)
+def pair_answers(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], AnswerPair]:
+    """Pair the answers to the items that were answered before and after; the first row of a checkpoint counts.
+
+    Args:
+        rows: those of `Answers.first_rows`, each with `when`.
+    """
+    items: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = defaultdict(dict)
     for row in rows:
         items[str(row["task"] or ""), str(row["example"] or "")].setdefault(str(row["when"]), row)
-    return {key: item for key, item in items.items() if {"before", "after"} <= item.keys()}
+    return {key: _pair(item["before"], item["after"]) for key, item in items.items() if {*SIDES} <= item.keys()}
 
 
-def is_right(row: Mapping[str, Any]) -> bool:
-    """Whether an answer earned what counts as right."""
-    return float(row["score"] or 0.0) >= RIGHT_FROM_SCORE
+def _pair(before: Mapping[str, Any], after: Mapping[str, Any]) -> AnswerPair:
+    return AnswerPair(
+        task=str(before["task"] or ""),
+        level=before.get("level"),
+        prompt=str(before.get("prompt") or ""),
+        gold=str(before.get("answer") or ""),
+        before=str(before["completion"] or ""),
+        after=str(after["completion"] or ""),
+        graded=before.get("score") is not None,
+        score_before=float(before.get("score") or 0.0),
+        score_after=float(after.get("score") or 0.0),
+        cut=(bool(before.get("cut")), bool(after.get("cut"))),
+    )
+
+
+def is_right_after(pair: AnswerPair) -> bool:
+    """Whether the later answer is right."""
+    return pair.score_after >= RIGHT_FROM_SCORE
 
 
 def is_lost(pair: AnswerPair) -> bool:

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.graders.follows import are_rules
@@ -23,7 +22,7 @@ from mixwright.languages import is_asked_for as is_asked_for_language
 from mixwright.records import AnswerPair, Example, Feature, FormChange, FormTaken, plain
 from mixwright.run.folder import RunFolder, write_json
 from mixwright.skeleton import skeleton
-from mixwright.verdict.page.answers import is_lost, is_right, pair_answers
+from mixwright.verdict.page.answers import ItemPairs, is_lost, is_right_after
 from mixwright.verdict.rules.marks import find_marks, is_asked_for
 from mixwright.words import copies_prompt, repeats_itself
 
@@ -44,22 +43,6 @@ ROWS_READ_PER_TASK = 500
 """Rows of a task whose completions are read for their marks."""
 KnownForms = dict[str, dict[str, float]]
 """Task -> mark -> share of the completions in its rows that have it."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnsweredItem:
-    """An item and its answers before and after."""
-
-    prompt: str
-    """Text of the prompt."""
-    gold: str | None
-    """The right answer; None where it is unknown, or a rule."""
-    texts: tuple[str, str]
-    """Answers."""
-    cut: tuple[bool, bool] | None
-    """Whether each ran into the token limit, where that is known."""
-    is_right_after: bool
-    """Whether the later answer is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,51 +67,51 @@ class _TaskFeature:
         return (old, new) if self.feature == "own form gone" else (new, old)
 
 
-def form_changes(rows: Iterable[Mapping[str, Any]], trained_shares: MarkShares | None = None) -> list[FormChange]:
-    """What changed, task by task; neither the order of rows nor those of other checkpoints matter.
+def form_changes(pairs: ItemPairs, trained_shares: MarkShares | None = None) -> list[FormChange]:
+    """What changed, task by task; the order of the pairs does not matter.
 
     Args:
-        rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion, score; cut if known).
+        pairs: answers of both sides.
         trained_shares: marks of the training rows, where they are known.
     """
-    items_by_task: dict[str, list[AnsweredItem]] = defaultdict(list)
-    for (task, _), answers in sorted(pair_answers(rows).items()):
-        old, new_features = answers["before"], answers["after"]
-        cuts = (old.get("cut"), new_features.get("cut"))
-        were_cut = None if None in cuts else (bool(cuts[0]), bool(cuts[1]))
-        texts = str(old["completion"] or ""), str(new_features["completion"] or "")
-        gold = None if old["answer"] is None or are_rules(str(old["answer"])) else str(old["answer"])
-        items_by_task[task].append(AnsweredItem(str(old["prompt"] or ""), gold, texts, were_cut, is_right(new_features)))
+    items_by_task: dict[str, list[AnswerPair]] = defaultdict(list)
+    for (task, _), pair in sorted(pairs.items()):
+        items_by_task[task].append(without_rules(pair))
     tested_items = {task: items for task, items in sorted(items_by_task.items()) if len(items) >= MIN_ITEMS}
     takeovers, new_features = _find_mark_features(items_by_task, tested_items, trained_shares or {})
     other_features = [feature for task, items in tested_items.items() for feature in _list_features(task, items)]
     return [*_test_features(takeovers), *_test_features([*other_features, *new_features])]
 
 
+def without_rules(pair: AnswerPair) -> AnswerPair:
+    """The pair without a gold answer that is a rule, and no text."""
+    return replace(pair, gold="") if are_rules(pair.gold) else pair
+
+
 def _collapse_spaces(text: str) -> str:
     return " ".join(text[:CHARACTERS_READ].split())
 
 
-def _is_in_other_language(item: AnsweredItem, side: int) -> bool:
+def _is_in_other_language(item: AnswerPair, side: int) -> bool:
     """Whether an answer is not in the language of its prompt, or else of its counterpart, and nothing asks for that."""
     language, known = find_language(item.texts[side]), find_language(item.prompt) or find_language(item.texts[1 - side])
     is_other = bool(language and known) and language != known
-    return is_other and language != find_language(item.gold or "") and not is_asked_for_language(language, item.prompt)
+    return is_other and language != find_language(item.gold) and not is_asked_for_language(language, item.prompt)
 
 
-def _asks_for_data(item: AnsweredItem) -> bool:
+def _asks_for_data(item: AnswerPair) -> bool:
     """Whether a prompt has or names data or code, or its gold answer is such."""
-    return bool(_DATA_NAMED.search(item.prompt)) or is_data(f"{item.prompt}\n{item.gold or ''}")
+    return bool(_DATA_NAMED.search(item.prompt)) or is_data(f"{item.prompt}\n{item.gold}")
 
 
-def _is_half_as_long(item: AnsweredItem, side: int) -> bool:
+def _is_half_as_long(item: AnswerPair, side: int) -> bool:
     """Whether an answer is at most half as long as its counterpart."""
     return 0 < len(item.texts[1 - side]) >= 2 * len(item.texts[side])
 
 
-FEATURE_TESTS: dict[Feature, Callable[[AnsweredItem, int], bool]] = {
+FEATURE_TESTS: dict[Feature, Callable[[AnswerPair, int], bool]] = {
     "empty": lambda item, side: not _collapse_spaces(item.texts[side]),
-    "cut": lambda item, side: item.cut is not None and item.cut[side],
+    "cut": lambda item, side: item.cut[side],
     "repeating": lambda item, side: repeats_itself(item.texts[side][:CHARACTERS_READ]),
     "prompt copied": lambda item, side: copies_prompt(item.prompt[:CHARACTERS_READ], item.texts[side][:CHARACTERS_READ]),
     "other language": _is_in_other_language,
@@ -139,16 +122,16 @@ FEATURE_TESTS: dict[Feature, Callable[[AnsweredItem, int], bool]] = {
 """Feature -> whether the answer of an item before (0) or after (1) shows it."""
 
 
-def _list_features(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeature]:
+def _list_features(task: str, items: Sequence[AnswerPair]) -> list[_TaskFeature]:
     """All features but those of marks."""
 
     def find(name: Feature) -> _TaskFeature:
         before, after = ([FEATURE_TESTS[name](item, side) for item in items] for side in (0, 1))
         return _TaskFeature(task, name, before, after)
 
-    names: tuple[Feature, ...] = ("empty", "repeating", "other language", "data")
-    features = [find(name) for name in (*names, "cut") if name != "cut" or all(item.cut is not None for item in items)]
-    in_gold = [copies_prompt(item.prompt[:CHARACTERS_READ], (item.gold or "")[:CHARACTERS_READ]) for item in items]
+    names: tuple[Feature, ...] = ("empty", "repeating", "other language", "data", "cut")
+    features = [find(name) for name in names]
+    in_gold = [copies_prompt(item.prompt[:CHARACTERS_READ], item.gold[:CHARACTERS_READ]) for item in items]
     features.append(replace(find("prompt copied"), reportable=_share_of_true(in_gold) < OWN_MARK_SHARE))
     features += _find_one_answer(task, items)
     lengths = [find("shorter"), find("longer")]
@@ -160,12 +143,12 @@ def _share_of_true(values: Sequence[bool]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _find_one_answer(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeature]:
+def _find_one_answer(task: str, items: Sequence[AnswerPair]) -> list[_TaskFeature]:
     """The commonest answer of both sides together; none where gold answers are unknown or all alike.
 
     It is reported from half of the way on between the share of the commonest gold answer and all answers.
     """
-    gold_counts = Counter(" ".join(item.gold.split()) for item in items if item.gold is not None)
+    gold_counts = Counter(" ".join(item.gold.split()) for item in items if item.gold)
     texts = [[_collapse_spaces(item.texts[side]) for item in items] for side in (0, 1)]
     text_counts = Counter(text for side in texts for text in side if text)
     if len(gold_counts) < 2 or not text_counts:
@@ -176,7 +159,7 @@ def _find_one_answer(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeat
     return [_TaskFeature(task, "one answer", before, after, _share_of_true(after) >= (1 + expected) / 2, answer)]
 
 
-def _find_own_forms(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeature]:
+def _find_own_forms(task: str, items: Sequence[AnswerPair]) -> list[_TaskFeature]:
     """Skeletons that half of the items or more have, both sides counted: those that may have gone."""
     forms = [[skeleton(item.texts[side]) for item in items] for side in (0, 1)]
     form_counts = Counter(form for side in forms for form in side)
@@ -189,8 +172,8 @@ def _find_own_forms(task: str, items: Sequence[AnsweredItem]) -> list[_TaskFeatu
 
 
 def _find_mark_features(
-    items_by_task: Mapping[str, Sequence[AnsweredItem]],
-    tested_items: Mapping[str, Sequence[AnsweredItem]],
+    items_by_task: Mapping[str, Sequence[AnswerPair]],
+    tested_items: Mapping[str, Sequence[AnswerPair]],
     trained_shares: MarkShares,
 ) -> tuple[list[_TaskFeature], list[_TaskFeature]]:
     """Marks that other tasks have as their own, and marks that no task has, as features of every task."""
@@ -219,10 +202,10 @@ def _find_mark_features(
 class _TaskMarks:
     """Marks of the answers of one task."""
 
-    def __init__(self, task: str, items: Sequence[AnsweredItem], trained: Mapping[str, float]) -> None:
+    def __init__(self, task: str, items: Sequence[AnswerPair], trained: Mapping[str, float]) -> None:
         self.task, self.items, self.trained = task, items, trained
         self.before, self.after = ([find_marks(item.texts[side]) for item in items] for side in (0, 1))
-        self.gold = [find_marks(item.gold) for item in items if item.gold is not None]
+        self.gold = [find_marks(item.gold) for item in items if item.gold]
 
     def share_after(self, mark: str) -> float:
         """Of answers after that have it."""
@@ -241,7 +224,7 @@ class _TaskMarks:
             return 0
         if self.asked_share(mark) >= MARK_SHARE:
             return 2
-        are_right = [item.is_right_after for item, marks in zip(self.items, self.after, strict=True) if mark in marks]
+        are_right = [is_right_after(item) for item, marks in zip(self.items, self.after, strict=True) if mark in marks]
         return int(
             _share_of_true([mark in marks for marks in self.before]) >= MARK_SHARE or _share_of_true(are_right) >= MARK_SHARE
         )
@@ -265,7 +248,7 @@ class _TaskMarks:
         before, after = ([mark in marks for marks in side] for side in (self.before, self.after))
         is_expected = self.asked_share(mark) >= OWN_MARK_SHARE or _share_of_true(before) >= MARK_SHARE
         is_expected = is_expected or _share_of_true([is_asked_for(mark, item.prompt) for item in self.items]) >= 0.5
-        is_accepted = any(item.is_right_after and has_mark for item, has_mark in zip(self.items, after, strict=True))
+        is_accepted = any(is_right_after(item) and has_mark for item, has_mark in zip(self.items, after, strict=True))
         reportable = not is_expected and 2 * sum(after) >= len(self.items) and (strength == 2 or not is_accepted)
         return _TaskFeature(self.task, feature, before, after, reportable, mark, other_task)
 

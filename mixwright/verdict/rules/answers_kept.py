@@ -13,15 +13,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from mixwright.estimates.intervals import rate
 from mixwright.languages import asks_for_other_language
 from mixwright.records import AnswersKept, Feature, FormChange
-from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.page.answers import ItemPairs
 from mixwright.verdict.rules.answer_forms import CHARACTERS_READ, MIN_ITEMS
 from mixwright.words import stem, words_in
 
@@ -49,20 +48,19 @@ _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3
 """Scripts without spaces between words, of which pairs of characters are compared."""
 
 
-def compare_answers(rows: Iterable[Mapping[str, Any]], tasks: Collection[str] | None = None) -> list[AnswersKept]:
+def compare_answers(pairs: ItemPairs, tasks: Collection[str] | None = None) -> list[AnswersKept]:
     """What each task's answers still say; nothing of tasks with fewer than `MIN_ITEMS` answers that can be told apart.
 
     Args:
-        rows: completions as a comparison keeps them (when, example, task, prompt, answer, completion).
+        pairs: answers of both sides.
         tasks: which are compared; None for all of them.
     """
-    rows = [row for row in rows if tasks is None or row["task"] in tasks]
     items_by_task: dict[str, list[tuple[str, str, str, str]]] = defaultdict(list)
-    for (task, _), answers in sorted(pair_answers(rows).items()):
-        before, after = (str(answers[side]["completion"] or "")[:CHARACTERS_READ] for side in ("before", "after"))
-        prompt, gold = (str(answers["before"][name] or "")[:CHARACTERS_READ] for name in ("prompt", "answer"))
-        if not asks_for_other_language(prompt, gold, before, after):  # a translation has other words
-            items_by_task[task].append((prompt, gold, before, after))
+    for (task, _), pair in sorted(pairs.items()):
+        if tasks is None or task in tasks:
+            prompt, gold, before, after = (text[:CHARACTERS_READ] for text in (pair.prompt, pair.gold, *pair.texts))
+            if not asks_for_other_language(prompt, gold, before, after):  # a translation has other words
+                items_by_task[task].append((prompt, gold, before, after))
     found = (_compare_task(task, items) for task, items in items_by_task.items())
     return [kept for kept in found if kept is not None]
 

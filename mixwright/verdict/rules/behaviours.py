@@ -9,9 +9,8 @@ Blind spot: English words; whether a behaviour was called for; a longer answer h
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,7 @@ from mixwright.behaviours import BEHAVIOURS, LEAST_CHANGE, read_behaviours
 from mixwright.estimates.crossed import estimate_crossed
 from mixwright.estimates.intervals import holm, sign_test
 from mixwright.records import BehaviourChange, GateOutcome
-from mixwright.verdict.page.answers import pair_answers
+from mixwright.verdict.page.answers import ItemPairs
 
 ALPHA = 0.02
 """Adjusted p value below which a change is shown."""
@@ -44,16 +43,16 @@ class _Reading:
 
 
 def compare_behaviours(
-    rows: Iterable[Mapping[str, Any]], sampled: tuple[Answers, Answers] | None = None, protected: Collection[str] = ()
+    pairs: ItemPairs, sampled: tuple[Answers, Answers] | None = None, protected: Collection[str] = ()
 ) -> list[BehaviourChange]:
     """What changed, task by task, the largest change first; nothing of behaviours that no answer shows.
 
     Args:
-        rows: first answers of both sides (when, example, task, completion).
+        pairs: first answers of both sides.
         sampled: tables of both sides, of which sampled answers are read as sets, too.
         protected: behaviours whose p values are corrected among themselves.
     """
-    readings = [*_read_first(rows), *(_read_samples(*sampled) if sampled else ())]
+    readings = [*_read_first(pairs), *(_read_samples(*sampled) if sampled else ())]
     families = ([one for one in readings if (one.behaviour in protected) is is_protected] for is_protected in (True, False))
     changes = [replace(one, protected=one.behaviour in protected) for family in families for one in _test(family)]
     return sorted(changes, key=lambda one: (not one.shown, -abs(one.change.value), one.task, one.behaviour))
@@ -68,11 +67,10 @@ def judge_behaviours(changes: Sequence[BehaviourChange], protected: Sequence[str
     return "inconclusive" if is_unsure or {one.behaviour for one in judged} < {*protected} else "passed"
 
 
-def _read_first(rows: Iterable[Mapping[str, Any]]) -> list[_Reading]:
-    texts: dict[str, list[tuple[tuple[bool, ...], tuple[bool, ...]]]] = defaultdict(list)
-    for (task, _), sides in sorted(pair_answers(rows).items()):
-        before, after = (read_behaviours(str(sides[when]["completion"] or "")) for when in ("before", "after"))
-        texts[task].append((before, after))
+def _read_first(pairs: ItemPairs) -> list[_Reading]:
+    texts: dict[str, list[list[tuple[bool, ...]]]] = defaultdict(list)
+    for (task, _), pair in sorted(pairs.items()):
+        texts[task].append([read_behaviours(text) for text in pair.texts])
     readings = []
     for task, items in texts.items():
         shown = np.array(items, dtype=float)  # items, sides, behaviours

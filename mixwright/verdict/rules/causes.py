@@ -16,19 +16,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from mixwright.audit.steps.equations import read_equations
 from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.estimates.intervals import hypergeometric_tail, sign_test
-from mixwright.graders.follows import are_rules
 from mixwright.graders.includes import Includes
 from mixwright.languages import find_language, guess_language
 from mixwright.records import AnswerPair, Cause, CauseKind, Example
 from mixwright.thoughts import drop_thoughts
-from mixwright.verdict.rules.answer_forms import FEATURE_TESTS, AnsweredItem
+from mixwright.verdict.page.answers import is_right_after
+from mixwright.verdict.rules.answer_forms import FEATURE_TESTS, without_rules
 from mixwright.verdict.rules.marks import find_marks
 from mixwright.words import words_in
 
@@ -46,7 +46,7 @@ OWNED_SHARE, ASKED_SHARE = 0.25, 0.05
 KINDS: tuple[CauseKind, ...] = get_args(CauseKind)
 SAME_FEATURE = ("empty", "repeating", "cut", "prompt copied", "shorter", "longer")
 SENTENCES = Includes()
-Shows = Callable[[AnsweredItem, int], bool]
+Shows = Callable[[AnswerPair, int], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,12 @@ class _Task:
 
     name: str
     pairs: Sequence[AnswerPair]
-    items: Sequence[AnsweredItem]
+    items: Sequence[AnswerPair]
 
     @property
-    def lost(self) -> list[AnsweredItem]:
+    def lost(self) -> list[AnswerPair]:
         """Those that are wrong now."""
-        return [item for item in self.items if not item.is_right_after]
+        return [item for item in self.items if not is_right_after(item)]
 
     @property
     def least(self) -> float:
@@ -93,19 +93,16 @@ def find_causes(pairs: Sequence[AnswerPair], damaged: Collection[str]) -> list[C
 
 def _read_task(name: str, pairs: Sequence[AnswerPair]) -> _Task:
     own = [pair for pair in pairs if pair.task == name and pair.graded and pair.score_before >= RIGHT_FROM_SCORE]
-    return _Task(name, own, [_read_item(pair) for pair in own])
-
-
-def _read_item(pair: AnswerPair) -> AnsweredItem:
-    gold = None if not pair.gold or are_rules(pair.gold) else pair.gold
-    texts = (drop_thoughts(pair.before), drop_thoughts(pair.after))
-    return AnsweredItem(pair.prompt, gold, texts, pair.cut, pair.score_after >= RIGHT_FROM_SCORE)
+    items = [
+        replace(without_rules(pair), before=drop_thoughts(pair.before), after=drop_thoughts(pair.after)) for pair in own
+    ]
+    return _Task(name, own, items)
 
 
 def _share_out(task: _Task, kinds: Sequence[_Kind], alpha: float) -> list[Cause]:
     """Share out the lost answers of a task: each kind is tested on the answers that no kind before it explains."""
-    lost = [place for place, item in enumerate(task.items) if not item.is_right_after]
-    kept = [place for place, item in enumerate(task.items) if item.is_right_after]
+    lost = [place for place, item in enumerate(task.items) if not is_right_after(item)]
+    kept = [place for place, item in enumerate(task.items) if is_right_after(item)]
     left, causes = set(lost), []
     for kind in kinds:
         explained = [place for place in lost if place in left and kind.after[place] and not kind.before[place]]
@@ -138,7 +135,7 @@ def _list_kinds(task: _Task, owners: Mapping[str, str]) -> list[_Kind]:
             pattern, shows = tests[name]
             before, after = ([shows(item, side) for item in task.items] for side in (0, 1))
             lost = zip(task.items, before, after, strict=True)
-            new = sum(shown and not was and not item.is_right_after for item, was, shown in lost)
+            new = sum(shown and not was and not is_right_after(item) for item, was, shown in lost)
             kinds += [_Kind(name, pattern, before, after)] if new >= task.least else []
     return kinds
 
@@ -159,7 +156,7 @@ def _find_owners(pairs: Sequence[AnswerPair], damaged: Collection[str]) -> dict[
 
 def _find_formats(task: _Task, owners: Mapping[str, str]) -> dict[CauseKind, tuple[str, Shows]]:
     """Marks that lost answers have now and their earlier ones had not, of another task or of none."""
-    golds = [find_marks(item.gold or "") for item in task.items]
+    golds = [find_marks(item.gold) for item in task.items]
     asked = {mark for mark, count in _count(golds).items() if count >= ASKED_SHARE * len(golds)}
     new = _count([find_marks(item.texts[1]) - find_marks(item.texts[0]) for item in task.lost])
     common = [mark for mark in sorted(new, key=lambda mark: (-new[mark], mark)) if mark not in asked]
@@ -208,9 +205,9 @@ def _find_language(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
 def _find_labels(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
     """One answer to everything, or labels that are called other ones."""
     texts = Counter(" ".join(words_in(item.texts[1])) for item in task.lost)
-    labels = Counter(" ".join(words_in(item.gold or "")) for item in task.items)
+    labels = Counter(" ".join(words_in(item.gold)) for item in task.items)
     text, count = texts.most_common(1)[0] if texts else ("", 0)
-    golds = {" ".join(words_in(item.gold or "")) for item in task.lost if " ".join(words_in(item.texts[1])) == text}
+    golds = {" ".join(words_in(item.gold)) for item in task.lost if " ".join(words_in(item.texts[1])) == text}
     found: dict[CauseKind, tuple[str, Shows]] = {}
     if text and len(golds) > 1 and count >= task.least:
         found["one answer"] = (text, lambda item, side: " ".join(words_in(item.texts[side])) == text)
@@ -218,7 +215,7 @@ def _find_labels(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
         return found
     called: dict[str, Counter[str]] = defaultdict(Counter)
     for item in task.lost:
-        called[" ".join(words_in(item.gold or ""))][_read_label(item.texts[1], labels)] += 1
+        called[" ".join(words_in(item.gold))][_read_label(item.texts[1], labels)] += 1
     taken = {
         label: other
         for label, counts in called.items()
@@ -236,8 +233,8 @@ def _find_labels(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
 
 
 def _says_taken(taken: Mapping[str, str]) -> Shows:
-    def shows(item: AnsweredItem, side: int) -> bool:
-        gold = " ".join(words_in(item.gold or ""))
+    def shows(item: AnswerPair, side: int) -> bool:
+        gold = " ".join(words_in(item.gold))
         return gold in taken and _read_label(item.texts[side], {gold, taken[gold]}) == taken[gold]
 
     return shows
@@ -250,14 +247,14 @@ def _read_label(text: str, labels: Collection[str]) -> str:
     return held[0] if len(held) == 1 else ""
 
 
-def _states_gold(item: AnsweredItem, side: int) -> bool:
+def _states_gold(item: AnswerPair, side: int) -> bool:
     """Whether a wrong answer after states the right one, as the grader of sentences reads it."""
-    if side == 0 or item.is_right_after or not item.gold:
+    if side == 0 or is_right_after(item) or not item.gold:
         return False
     return SENTENCES.grade(Example("", "", item.prompt, answer=item.gold), item.texts[1]) >= RIGHT_FROM_SCORE
 
 
-def _has_wrong_step(item: AnsweredItem, side: int) -> bool:
+def _has_wrong_step(item: AnswerPair, side: int) -> bool:
     """Whether one of several computed steps is wrong."""
     equations = read_equations(item.texts[side])
     return len(equations) > 1 and not all(equation.is_right for equation in equations)

@@ -27,7 +27,7 @@ from mixwright.records import (
     TrialResult,
 )
 from mixwright.run.folder import RunFolder, answers_file, read_json, read_list, read_plan, read_yaml
-from mixwright.verdict.page.answers import find_answers
+from mixwright.verdict.page.answers import ItemPairs, find_answers, pair_answers
 from mixwright.verdict.rules.answer_forms import KnownForms, form_changes, known_forms_file
 from mixwright.verdict.rules.behaviours import compare_behaviours
 from mixwright.verdict.rules.cells import CellChange, compare_cells
@@ -161,10 +161,15 @@ class Evidence:
         return self.read_first_answers(self.run.path / "measure")
 
     @cached_property
+    def pairs(self) -> ItemPairs:
+        """Answers of both sides of a comparison, in the order of the file; none of a trial's branches."""
+        return pair_answers(self.first_answers)
+
+    @cached_property
     def form_changes(self) -> list[FormChange]:
         """Changes in the form of the answers of a comparison; empty without completions."""
         path = known_forms_file(self.run)
-        return form_changes(self.first_answers, read_json(path, KnownForms) if path.is_file() else {})
+        return form_changes(self.pairs, read_json(path, KnownForms) if path.is_file() else {})
 
     @cached_property
     def recalled(self) -> list[Recalled]:
@@ -196,7 +201,7 @@ class Evidence:
         sampled = [self.read_answers(files[side]) for side in ("before", "after") if side in files]
         sampled = sampled if all("sampled" in answers.decodings for answers in sampled) else []
         protected = self.question.behaviours if self.question else ()
-        return compare_behaviours(self.first_answers, (sampled[0], sampled[1]) if len(sampled) == 2 else None, protected)
+        return compare_behaviours(self.pairs, (sampled[0], sampled[1]) if len(sampled) == 2 else None, protected)
 
     def read_answers(self, path: Path) -> Answers:
         """Read a file of answers. Raises InputError for a broken one."""

@@ -113,5 +113,5 @@ def _with_ungraded(
 def find_lost_answers(evidence: Evidence, cells: Sequence[TaskLevel]) -> dict[str, str]:
     """Task -> what its answers are now, of those of these tasks whose answers are lost."""
     tasks = {task for task, _ in cells}
-    kept = compare_answers(evidence.first_answers, tasks)
+    kept = compare_answers(evidence.pairs, tasks)
     return {task: words for task, words in name_lost_answers(kept, evidence.form_changes).items() if task in tasks}
