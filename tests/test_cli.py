@@ -33,7 +33,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 FLAGS = {
     "audit": "TRAIN --check --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --model --out --task --template",
+    "--mask --out --task",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
@@ -54,7 +54,7 @@ FLAGS = {
     "rewards": "FUNCTIONS --column --completion --eval --fail-on --full --items --json --weight",
     "diagnose": "ROLLOUTS --fail-on --follow --full --json --log-to",
     "init": "FOLDER --json",
-    "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --out --rows --template",
+    "preview": "TRAIN --column --config --fail-on --full --json --max-length --model --rows --template",
     "mine": "RUN.YAML --budget --cluster --engine --export-to --folder --gpus-per-worker --json --keep --miner --try",
     "list": "KIND --json",
     "explain": "NAME --json --run",

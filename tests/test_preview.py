@@ -1,4 +1,4 @@
-"""`mixwright preview`: rows as TRL takes them, settings of TRL and Axolotl, the report, the page, and `audit --model`."""
+"""`mixwright preview`: rows as TRL takes them, settings of TRL and Axolotl, and the report."""
 
 from __future__ import annotations
 
@@ -44,27 +44,15 @@ def test_the_learned_text_is_marked_and_faults_set_the_exit_code(call: Call, che
     Path("trl.yaml").write_text("assistant_only_loss: true\nmax_length: 500\nlearning_rate: 1e-4\n", encoding="utf-8")
     rows = write("rows.jsonl", chats())
     command = ("preview", rows, "--model", checkpoint, "--config", "trl.yaml", "--fail-on", "warning")
-    code, out, err = call(*command, "--out", "page.html")
+    code, out, err = call(*command)
     assert code == 0, err
     assert "[[Itis1.<|im_end|>]]" in out.replace(" ", "")
     assert out.startswith("Nothing to fix")
-    page = Path("page.html").read_text(encoding="utf-8")
-    assert "learned" in page
-    assert "&lt;|im_end|&gt;" in page, "text of rows is escaped"
+    assert out.count("  row ") == 3
+    assert call(*command, "--full")[1].count("  row ") == len(chats())
     code, out, _ = call("preview", rows, "--model", checkpoint, "--json", "--fail-on", "warning")
     assert code == 3
     assert json.loads(out)["facts"][0]["rows"] == len(chats())
-
-
-def test_an_audit_with_a_model_checks_what_is_learned_of_the_rows_that_are_left(call: Call, checkpoint: str) -> None:
-    rows, held_out = write("rows.jsonl", chats()), write("eval.jsonl", chats()[:2])
-    code, out, _ = call("audit", rows, "--model", checkpoint, "--check", "targets", "--fail-on", "warning")
-    assert (code, "targets: 6 of 6 rows" in out) == (3, True)
-    _, out, _ = call("audit", rows, "--eval", held_out, "--model", checkpoint, "--fix", "clean.jsonl")
-    assert "targets: 4 of 4 rows" in out
-    assert "targets: " not in call("audit", rows)[1], "no model, no check of what is learned"
-    code, _, err = call("audit", rows, "--check", "template")
-    assert (code, "--model with --check template" in err) == (1, True)
 
 
 def test_rows_that_trl_reads_stay_as_they_are_and_others_become_pairs() -> None:

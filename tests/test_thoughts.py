@@ -153,7 +153,7 @@ def test_verbs_take_the_arguments_of_the_template(checkpoint: Path, call: Call) 
 
 @pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 @pytest.mark.parametrize("value", ["true", "false"])
-@pytest.mark.parametrize("verb", ["audit", "preview", "measure", "verdict", "plan", "gate callback"])
+@pytest.mark.parametrize("verb", ["preview", "measure", "verdict", "plan", "gate callback"])
 def test_whatever_renders_hands_the_arguments_to_the_template(
     verb: str, value: str, checkpoint: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +171,6 @@ def test_whatever_renders_hands_the_arguments_to_the_template(
     held_out, how = write("eval.jsonl", sums(8)), ("--template", f"enable_thinking={value}")
     few = ("--eval", held_out, "--samples", "0", "--max-new-tokens", "3", *how)
     commands = {
-        "audit": ("audit", train, "--model", model, *how),
         "preview": ("preview", train, "--model", model, *how),
         "measure": ("measure", model, *few),
         "verdict": ("verdict", model, model, *few, "--no-suite"),

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from mixwright.contracts import Check
-from mixwright.corpus import Corpus
 from mixwright.records import Observation, Severity
 
 
@@ -211,21 +208,3 @@ def observe_learnt(labelled: Labelled) -> list[Observation]:
         if not any(one.check == check for one in observations):
             observations.append(Observation(check, None, "info", 0, total, "Every row is fine.", ""))
     return observations
-
-
-class Learnt(Check):
-    """A check of rows that a trainer labelled; without labels it has nothing to say."""
-
-    NAME: ClassVar[str]
-    """Check under whose name its faults are reported."""
-
-    def __init__(self, labelled: Any = None) -> None:
-        self.labelled: Labelled | None = labelled
-
-    def check(self, corpus: Corpus) -> list[Observation]:
-        """Return the faults of the labelled rows that are in the corpus."""
-        if self.labelled is None:
-            return []
-        sources = set(corpus.table["source"].to_pylist())
-        labelled = replace(self.labelled, rows=tuple(row for row in self.labelled.rows if row.source in sources))
-        return [one for one in observe_learnt(labelled) if one.check == self.NAME]

@@ -21,7 +21,6 @@ from mixwright.audit.cleaned import (
     write_cleaned,
 )
 from mixwright.audit.findings import ROWS, check_findings_folder, worst_first, write_findings
-from mixwright.audit.learnt import CHECKS
 from mixwright.audit.stage import run_audit
 from mixwright.catalog import list_defaults
 from mixwright.config import CorpusConfig, is_address, sources_of
@@ -65,8 +64,6 @@ def audit(
     out: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
     fix: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
     mask: Annotated[bool, typer.Option("--mask")] = False,
-    model: Annotated[str | None, typer.Option()] = None,
-    template: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None,
     cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
     context: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
 ) -> AuditReport:
@@ -91,8 +88,6 @@ def audit(
         out: Write a page, and a file of all rows for each check.
         fix: Write a copy of TRAIN without exact duplicates, empty answers and copies of held-out items, and a manifest.
         mask: With --fix: leave wrong steps out of the loss (column mask, or train: false).
-        model: Model to train: also check target tokens, template and truncation, as preview does.
-        template: With --model: argument of its chat template, such as enable_thinking=false; repeatable.
         cue: Column whose values may give the answer away, for the check cues. Repeatable.
         context: Column that the author of the completions saw but the model will not, for the check unseen. Repeatable.
 
@@ -104,22 +99,10 @@ def audit(
         columns = parse_columns(column)
         sources = join_sources(config) or "", join_sources(held_out)
         config = CorpusConfig(*sources, eval_share=0.0, columns=columns, task=task, grader=grader)
-    asked = [name for name in CHECKS if name in (checks or ())]
-    if asked and model is None:
-        raise InputError(f"--model with --check {asked[0]}", "none", "Name the model that will be trained.")
-    if template and model is None:
-        raise InputError("--model with --template", "none", "Name the model that will be trained.")
     refuse_held_out(config.train)
     _check_files(config, out, fix, mask=mask)
     corpus = train if isinstance(train, Corpus) else read_corpus(config)
     check_options = {"cues": {"columns": tuple(cue or ())}, "unseen": {"columns": tuple(context or ())}}
-    if model is not None and (asked or checks is None):
-        if config is IN_MEMORY:
-            raise InputError("a file of the rows, to label", "rows in memory", "Name the file.")
-        from mixwright.verbs.preview import preview  # needs TRL
-
-        labelled = preview(config.train, model=model, column=column, template=template).labelled
-        check_options |= {name: {"labelled": labelled} for name in CHECKS}
     if fix is not None:
         cleaned = clean(corpus, checks, check_options, mask=mask)
         observations = cleaned.observations
@@ -137,7 +120,6 @@ def show(
     found: AuditReport,
     *,
     checks: Sequence[str] | None = None,
-    model: str | None = None,
     fix: Path | None = None,
     fail_on: FailOn = "never",
     full: Full = False,
@@ -162,7 +144,7 @@ def show(
         tail.append(f"      (removes {format_count(len(dropped), 'row')}{others})")
     elif not found.written and count_findings(left):
         tail = [f"Every row: {output.command_line('--out', 'audit')}"]
-    names = checks or [name for name in list_defaults("checks") if model is not None or name not in CHECKS]
+    names = checks or list_defaults("checks")
     middle = findings(worst_first(left), names, other_lines=len(head) + len(tail) + 2, full=full)
     output.out("\n".join([*head, "", *middle, *([""] if tail else []), *tail]))
     return output.exit_code_of(found.observations, fail_on)

@@ -19,7 +19,7 @@ MATTER_MOST = {
     "plan": ("--eval", "--share", "--replay"),
     "verdict": ("--eval", "--trained-on", "--protect"),
     "run": ("--init", "--only", "--budget"),
-    "preview": ("--model", "--config", "--out"),
+    "preview": ("--model", "--config", "--rows"),
     "mine": ("--miner", "--try", "--keep"),
 }
 """Verb -> options that its help begins with."""

@@ -21,7 +21,7 @@ from mixwright.corpus.tool_messages import tools_of
 from mixwright.errors import InputError, missing_extra
 from mixwright.plan.mix import as_chat
 from mixwright.records import Example, Observation
-from mixwright.run.folder import BAD_VALUES, check_regular, compose_yaml, write_text
+from mixwright.run.folder import BAD_VALUES, check_regular, compose_yaml
 from mixwright.tool_calls import RESULT_ROLES, read_tools, structure, write_as_text
 from mixwright.verbs import output
 from mixwright.verbs.options import FailOn, Full, Json, parse_columns
@@ -32,7 +32,8 @@ MAX_ROWS = 2000
 """Rows that are labelled where nobody asks for another number: about ten seconds."""
 FORMS = ({"messages"}, {"conversations"}, {"prompt", "completion"}, {"text"})
 """Columns of rows that TRL takes as they are."""
-PAGE_ROWS, TERMINAL_ROWS, TERMINAL_CHARACTERS = 30, 3, 300
+SHOWN_ROWS, FULL_ROWS, SHOWN_CHARACTERS = 3, 30, 300
+"""Rows that are printed, those with `--full`, and characters of a row without it."""
 AXOLOTL_ROLES = {"human": "user", "gpt": "assistant"}
 BELOW, REQUEST = (
     "Below is an instruction that describes a task",
@@ -74,7 +75,6 @@ def preview(
     rows: Annotated[int, typer.Option(min=1)] = MAX_ROWS,
     column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
     template: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
 ) -> Preview:
     """Show which tokens the loss is taken on. TRL's SFTTrainer prepares the rows, so the labels are those of training.
 
@@ -92,7 +92,6 @@ def preview(
         column: Read a field from another column, such as prompt=question; repeatable.
         template: Argument of the chat template, such as enable_thinking=false; repeatable. TRL takes it from a column of the
             rows, chat_template_kwargs.
-        out: Write a page with the first rows, token by token.
 
     Raises:
         InputError: rows, settings or a tokenizer that cannot be used, or what TRL refuses.
@@ -119,19 +118,12 @@ def preview(
         read = [({**row, "chat_template_kwargs": arguments}, task, source) for row, task, source in read]
     if not read:
         raise InputError("rows with a completion for SFT to learn", "none", "Name the column: --column target=COLUMN.")
-    marked = TERMINAL_ROWS if out is None else PAGE_ROWS
-    labelled = label_rows(read, tokenizer, settings, attention=attention, marked_rows=marked)
-    observations = observe_learnt(labelled)
-    if out is not None:
-        from mixwright.verdict.preview_page import render_preview_page
-
-        write_text(out, render_preview_page(labelled, observations, f"{train}, for {model}"))
-        output.say(f"Page: {out}")
-    return Preview(labelled, observations, str(train), len(read))
+    labelled = label_rows(read, tokenizer, settings, attention=attention, marked_rows=FULL_ROWS)
+    return Preview(labelled, observe_learnt(labelled), str(train), len(read))
 
 
 def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_json: Json = False) -> int | None:
-    """Print the facts of each task, three rows with the learned text in brackets, and what is wrong."""
+    """Print the facts of each task, some rows with the learned text in brackets, and what is wrong."""
     facts = count_facts(preview.labelled)
     if as_json:
         output.out_json({"facts": facts, "observations": preview.observations})
@@ -143,7 +135,7 @@ def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_
         header = ("task", "rows", "tokens", "learned", "share")
         shown = [(one.task, one.rows, f"{one.tokens:,}", f"{one.targets:,}", f"{one.share:.0%}") for one in facts]
         lines += [*table(header, shown, full=full), ""]
-        for number, pieces in itertools.islice(preview.labelled.marked.items(), TERMINAL_ROWS):
+        for number, pieces in itertools.islice(preview.labelled.marked.items(), None if full else SHOWN_ROWS):
             text = "".join(f"[[{text}]]" if is_target else text for text, is_target in pieces)
             whole = text if full else shorten(text)
             lines += wrap(whole, lines=None, first=f"  row {number + 1}  ", indent=" " * 9)
@@ -155,8 +147,8 @@ def show(preview: Preview, *, fail_on: FailOn = "never", full: Full = False, as_
 
 def shorten(text: str) -> str:
     """Return the beginning and the end of a text."""
-    half = TERMINAL_CHARACTERS // 2
-    return text if len(text) <= TERMINAL_CHARACTERS else f"{text[:half]} … {text[-half:]}"
+    half = SHOWN_CHARACTERS // 2
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:half]} … {text[-half:]}"
 
 
 def read_as_trl(source: str, columns: Mapping[str, str], kind: Any = None) -> Iterator[tuple[Mapping[str, Any], str, str]]:

@@ -23,13 +23,10 @@ from mixwright.corpus.rows import pc
 from mixwright.corpus.trainable import leave_out_bare
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.learner.bases import TINY_PREFIX
-from mixwright.learner.sources import is_gguf
-from mixwright.measure.first_answers import read_first_answers
-from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, find_room, keep_fitting_corpus
+from mixwright.measure.room import SOLUTION_TOKENS
 from mixwright.measure.stage import longest_answer
 from mixwright.run.folder import write_text, yaml_text
 from mixwright.verbs.budget import Budget
-from mixwright.verbs.output import say
 from mixwright.verbs.texts import read_fields
 from mixwright.verdict.page.text import format_count
 
@@ -122,49 +119,18 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         corpus = leave_out_bare(read_corpus(replace(data, graders=graders)))
     ungraded = [task for task in proposed if task not in graders]
     chosen, reason = _choose_objective(corpus, ungraded, objective, answered=_holds_answers_alone(recognised, corpus))
-    notes, reasons, room = list[str](), {task: f"{task}: {one.why}." for task, one in list(proposed.items())[:8]}, None
     if chosen == "dpo":
-        graders, ungraded, corpus = {}, list(proposed), corpus_as_read
-    elif graders and model and (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
-        corpus, notes, reasons_of_model, room = _try_model(model, corpus, ungraded)
-        reasons |= {task: text for task, text in reasons_of_model.items() if task in reasons}
-        graders = {task: corpus.tasks[task].grader for task in graders}
+        graders, ungraded = {}, list(proposed)
     corpus = corpus if graders else corpus_as_read
     data = replace(data, graders=graders)
-    config, comments = _choose_sizes(data, ModelConfig(model) if model else ModelConfig(), corpus, chosen, ungraded, room)
+    config, comments = _choose_sizes(data, ModelConfig(model) if model else ModelConfig(), corpus, chosen, ungraded)
     counts = join_some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     found = f"Found {len(corpus)} examples of {format_count(len(corpus.tasks), 'task')}: {counts}."
     found += f" Columns: {', '.join(taken)}." if taken else ""
     comments["train.objective"] = reason
     comments["corpus.columns"] = " ".join(f"{note.rstrip('.')}." for note in corpus.notes)
-    comments["corpus.graders"] = " ".join(reasons.values())
-    return Proposal(
-        config, [found, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}", *notes], comments
-    )
-
-
-def _try_model(
-    model: str, corpus: Corpus, ungraded: Sequence[str]
-) -> tuple[Corpus, list[str], dict[str, str], CompletionLimit | None]:
-    """What a model that is here shows: graders and room chosen by its first completions, lines to say, task -> reason."""
-    try:
-        from mixwright.learner.load import load_learner
-        from mixwright.measure.kept_answers import KeepingLearner
-
-        lines: list[str] = []
-        say(f"model: loading {model}; its first completions show how long answers are and which graders fit")
-        measure = MeasureConfig(items=MAX_CELL_ITEMS)
-        learner = KeepingLearner(load_learner(model), None)
-        fitting_corpus, notes = keep_fitting_corpus([learner], corpus, measure)
-        room = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
-        measure = replace(measure, max_new_tokens=room.tokens, continued_tokens=room.continued)
-        answers = read_first_answers(learner, fitting_corpus, measure, tasks_with_named_grader=ungraded, say=lines.append)
-    except (ImportError, InputError):  # no torch here, or a model that the run will refuse
-        return corpus, [], {}, None
-    refusal_note = "".join(f" {note}: the run will refuse these rows." for note in notes)
-    room = replace(room, why=f"{room.why[:1].upper()}{room.why[1:]}.{refusal_note}")
-    reasons = {answer.task: f"{answer.task}: {answer.reason}." for answer in answers}
-    return corpus.with_graders({answer.task: answer.grader for answer in answers}), lines, reasons, room
+    comments["corpus.graders"] = " ".join(f"{task}: {one.why}." for task, one in list(proposed.items())[:8])
+    return Proposal(config, [found, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}"], comments)
 
 
 def _holds_answers_alone(recognised: Mapping[str, str], corpus: Corpus) -> bool:
@@ -212,15 +178,12 @@ def _choose_sizes(
     corpus: Corpus,
     objective: str,
     ungraded: Sequence[str],
-    room: CompletionLimit | None,
 ) -> tuple[RunConfig, dict[str, str]]:
-    """Return settings with sizes that fit these rows and the length of the model's answers, and the reasons."""
+    """Return settings with sizes that fit these rows, and the reasons."""
     row_count, cells = len(corpus.select(split="train")), corpus.select(split="eval").cells() or corpus.cells()
     is_tiny, measures_success = model.path == TINY_PREFIX, len(ungraded) < len(corpus.tasks)
-    tokens, continued, room_reason = MeasureConfig().max_new_tokens, 0, ""
-    if measures_success and room is not None:
-        tokens, continued, room_reason = room.tokens, room.continued, room.why
-    elif measures_success:
+    tokens, room_reason = MeasureConfig().max_new_tokens, ""
+    if measures_success:
         tokens, room_reason = _choose_room(corpus, is_tiny=is_tiny)
     is_long, mean_characters = tokens >= LONG_COMPLETION_TOKENS, _mean_characters(corpus)
     prompts = PROMPTS_PER_STEP[objective]
@@ -232,7 +195,7 @@ def _choose_sizes(
     read_probes = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read_probes) if measures_success else read_probes
     samples = 4 if is_long else MeasureConfig().samples
-    measure = MeasureConfig(items, samples, max_new_tokens=tokens, continued_tokens=continued, probes=probes)
+    measure = MeasureConfig(items, samples, max_new_tokens=tokens, probes=probes)
     rate = (TINY_LEARNING_RATES if is_tiny else LEARNING_RATES)[objective]
     train = TrainConfig(objective, steps, prompts, max_new_tokens=tokens, learning_rate=rate)
     if is_tiny:
@@ -279,7 +242,7 @@ def _mean_characters(corpus: Corpus) -> int:
 
 
 def _choose_room(corpus: Corpus, *, is_tiny: bool) -> tuple[int, str]:
-    """Longest completion where no model is here to show it, and what it was taken from."""
+    """Longest completion, and what it was taken from."""
     answer_tokens = longest_answer(corpus)
     if is_tiny:
         reason = f"Length of the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."

@@ -37,8 +37,6 @@ def render_audit_page(
     observations: Sequence[Observation],
     about: str,
     counts: Mapping[str, int],
-    further_parts: Sequence[Part] = (),
-    title: str = "Audit",
 ) -> str:
     """Return the page as HTML.
 
@@ -46,8 +44,6 @@ def render_audit_page(
         observations: findings of an audit, in any order.
         about: one line on what was audited.
         counts: split -> rows.
-        further_parts: of the page, before the notes.
-        title: of the page.
     """
     ordered = worst_first(observations)
     findings = [observation for observation in ordered if observation.severity != "info"]
@@ -57,16 +53,15 @@ def render_audit_page(
         blocks.append(Paragraph(f"{format_count(left_out, 'more finding')} in observations.json."))
     parts = [
         Part("findings", "All findings", blocks, f"{len(findings):,}"),
-        *further_parts,
         Part("infos", "Good to know", [observation_table("Nothing to fix", infos)] if infos else [], f"{len(infos):,}"),
     ]
-    return render_frame(title, about, _headline(findings, counts, title.lower()), _first_screen(findings), parts)
+    return render_frame("Audit", about, _headline(findings, counts), _first_screen(findings), parts)
 
 
-def _headline(findings: Sequence[Observation], counts: Mapping[str, int], name: str) -> Headline:
+def _headline(findings: Sequence[Observation], counts: Mapping[str, int]) -> Headline:
     by_severity = Counter(observation.severity for observation in findings)
     found = [format_count(by_severity[name], name) for name in SEVERITIES if by_severity[name]]
-    text = f"The {name} found {' and '.join(found)}." if found else f"The {name} found no error and no warning."
+    text = f"The audit found {' and '.join(found)}." if found else "The audit found no error and no warning."
     badge = "✕ FIX" if by_severity["error"] else "! LOOK" if found else "✓ FINE"
     tone: Tone = "bad" if by_severity["error"] else "caution" if found else "good"
     return Headline(text, tone, badge, " · ".join(f"{count:,} {split} rows" for split, count in counts.items()))

@@ -8,7 +8,6 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import AnswerPair
 
@@ -19,15 +18,7 @@ SIDES = ("before", "after")
 
 
 def find_answers(folder: Path) -> dict[str, Path]:
-    """Side -> file of its answers in a folder, of those that are there.
-
-    Raises:
-        InputError: the answers are in the file of an earlier version, without which free text would not be judged.
-    """
-    for old in (folder / "completions.parquet", folder.parent / "completions.parquet"):
-        if old.is_file():
-            remedy = "Measure again: mixwright verdict BEFORE AFTER, in this folder or a new one."
-            raise InputError("answers by side (*.answers.parquet)", "those of an earlier version", remedy, file=old)
+    """Side -> file of its answers in a folder, of those that are there."""
     files = {side: folder / f"{side}.answers.parquet" for side in SIDES}
     return {side: path for side, path in files.items() if path.is_file()}
 

@@ -2,9 +2,6 @@
 
 The table of rules is in contributing/evidence/luck.md. Nothing is searched for in a sentence. All held-out items count;
 "train" needs a lever that *helps*, which means that it improves on not training, uniform and equal shares, each.
-
-Losses are named with the arm that spares them: the 95 % interval of its change against the starting model excludes a loss of
-the margin (5 points). An arm that is only too noisy for a loss to be shown spares nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from mixwright.records import ChangeWord, Effect, LeverWord, Selection, TrialRes
 from mixwright.trial.arm_roles import UNTRAINED_ARM
 from mixwright.verdict.page.arm_words import seed_differences
 from mixwright.verdict.page.text import cell_name, format_count, format_magnitude, join_words
-from mixwright.verdict.rules.cells import CellChange, CellKey, clip_interval, find_any_right
+from mixwright.verdict.rules.cells import CellChange, clip_interval, find_any_right
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult
 
@@ -167,13 +164,11 @@ def advise(basis: TrialBasis) -> Advice:
 def say_advice(advice: Advice, basis: TrialBasis) -> str:
     """Return the advice as a sentence."""
     plan, reading = "this plan" if basis.lever in ("", STEERED_ARM) else basis.lever, READINGS[basis.decoding]
-    loss_names = {
-        cell.key: f"task {cell.task}" if cell.level is None else cell_name(cell.task, cell.level)
-        for cell in basis.damage(basis.lever)
-    }
-    damaged_text, lower_is_better = join_words(list(loss_names.values())), reading.sign < 0
-    spared_text = format_spared(loss_names, basis)
-    spared_text = f" ({spared_text})" if spared_text else ""
+    damaged = basis.damage(basis.lever)
+    damaged_text = join_words(
+        [f"task {cell.task}" if cell.level is None else cell_name(cell.task, cell.level) for cell in damaged]
+    )
+    lower_is_better = reading.sign < 0
     lever_contrasts = [contrast for contrast in basis.contrasts if contrast.arm == basis.lever]
     gain_sizes = join_words([format_magnitude(contrast.difference.value, reading.unit) for contrast in lever_contrasts])
     against = join_words([contrast.against for contrast in lever_contrasts])
@@ -200,9 +195,9 @@ def say_advice(advice: Advice, basis: TrialBasis) -> str:
         if basis.gate is not None and basis.gate.outcome == "damaged"
         else f"Inconclusive: too few questions to rule out that {plan} damages a protected task.",
         "mined rows": (basis.selection.sentence if basis.selection else "")
-        + (f" It damages {damaged_text}{spared_text}." if damaged_text else ""),
+        + (f" It damages {damaged_text}." if damaged_text else ""),
         "train": f"Train with {plan}: {gain}.",
-        "train with losses": f"Train with {plan} only if {harm} on {damaged_text} is acceptable{spared_text}: {gain}.",
+        "train with losses": f"Train with {plan} only if {harm} on {damaged_text} is acceptable: {gain}.",
         "equal shares": "Use equal shares: sampling every task and level equally often beats no training and "
         "your files as they are" + (f", and {plan} is not shown to gain more." if basis.lever else "."),
         "keep uniform": "Keep your files as they are (uniform): nothing tried here beats that."
@@ -229,30 +224,6 @@ def _format_seeds(basis: TrialBasis) -> str:
     more_than = f" than the {basis.items:,} there are" if basis.all_items_measured else ""
     margin = format_magnitude(basis.margin, READINGS[basis.decoding].unit)
     return f"{cannot_tell_text}, and more seeds alone would not show {margin}; use more held-out items{more_than}."
-
-
-def format_spared(loss_names: Mapping[CellKey, str], basis: TrialBasis) -> str:
-    """Which other arm is shown to spare what is named: `nothing else is shown to keep it`; empty without another arm."""
-    other_arms = [arm for arm in basis.trained if arm != basis.lever]
-    sparing = {
-        arm: {cell.key for cell in basis.changes.get(arm, ()) if excludes_loss(cell, basis.margin)} for arm in other_arms
-    }
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for loss, name in loss_names.items() if other_arms else ():
-        groups.setdefault(tuple(arm for arm in other_arms if loss in sparing[arm]), []).append(name)
-    sentences = []
-    for arms, names in groups.items():
-        spared_text = "it" if len(names) == 1 else "each of them" if arms else "any of them"
-        spared_text = join_words(names) if len(groups) > 1 else spared_text
-        sentences.append(
-            f"{join_words(arms)} kept {spared_text}" if arms else f"nothing else is shown to keep {spared_text}"
-        )
-    return "; ".join(sentences)
-
-
-def excludes_loss(cell: CellChange, margin: float) -> bool:
-    """Whether a loss of the margin is excluded."""
-    return cell.change is not None and cell.change.estimate.low > -margin
 
 
 def read_trial_basis(evidence: Evidence, result: TrialResult, gate: GateResult | None) -> TrialBasis:
