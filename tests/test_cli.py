@@ -32,8 +32,7 @@ def flags(words: str, own: str, shared: str = MEASURING) -> str:
 
 
 FLAGS = {
-    "audit": "TRAIN --check --column --context --cue --eval --fail-on --fix --full --grader --json "
-    "--mask --out --task",
+    "audit": "TRAIN --check --column --context --cue --eval --fail-on --fix --full --grader --json --mask --out --task",
     "measure": flags(
         "MODEL|URL|LOG|RUN.YAML", "--cluster --folder --fresh --full --gpus-per-worker --json --start --suite-seed"
     ),
