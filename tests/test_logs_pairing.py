@@ -128,17 +128,6 @@ def test_prompts_that_only_after_asks_again_are_told() -> None:
     assert "items of AFTER without a partner in BEFORE: 1 (other)" in messages
 
 
-def test_an_item_may_be_called_as_two_others_together() -> None:
-    old = [answer("x", "p"), answer("x=y", "q"), answer("y", "s")]
-    new = [answer("y", "p"), answer("x=y", "q"), answer("x", "s")]
-    pairs = pair_logs(log(old), log(new))["t"].pairs
-    assert {pair.id: ids(pair) for pair in pairs} == {
-        "x=y": ("x=y", "x=y"),
-        "x=y'": ("x", "y"),
-        "y=x": ("y", "x"),
-    }
-
-
 class CountedTuple(tuple[LoggedAnswer, ...]):
     """Counts how often it is gone through."""
 

@@ -26,7 +26,7 @@ def test_wrong_answers_that_were_not_scored_do_not_pass_as_a_gain(call: Call) ->
     assert code == 4, out + err
     assert "answers without score after: 600 of 800, although other answers to the same items have it" in err
     _, _, told = call("measure", after)
-    assert "warning: sum: 0 items have no score; 600 answers have none where others of their item do" in told
+    assert "warning: sum: 600 answers have no score" in told
 
 
 def test_measure_counts_items_without_a_score(call: Call) -> None:
@@ -34,7 +34,7 @@ def test_measure_counts_items_without_a_score(call: Call) -> None:
     code, _, err = call("measure", write_lines("a.jsonl", lines))
     assert (
         code,
-        "warning: t: 20 items have no score; 0 answers have none where others of their item do" in err,
+        "warning: t: 20 answers have no score" in err,
     ) == (
         0,
         True,

@@ -173,17 +173,11 @@ def cell_measurements(
     probe: str, name: str, unit: str, items: Sequence[Example], values: Mapping[str, float]
 ) -> list[Measurement]:
     """The mean over the items of each cell, and of each task of several levels; groups of one item are left out."""
-    return _mean_cells(probe, name, unit, [(item.task, item.level) for item in items], [values[item.id] for item in items])
-
-
-def _mean_cells(probe: str, name: str, unit: str, cells: Sequence[Group], values: Sequence[float]) -> list[Measurement]:
-    """See `cell_measurements`; the cell and the value of each item."""
     groups: dict[Group, list[float]] = defaultdict(list)
-    levels = Counter(task for task, _ in set(cells))
-    for (task, level), value in zip(cells, values, strict=True):
-        groups[task, level].append(value)
-        if levels[task] > 1:
-            groups[task, None].append(value)
+    levels = Counter(task for task, _ in {(item.task, item.level) for item in items})
+    for item in items:
+        for level in (item.level, None) if levels[item.task] > 1 else (item.level,):
+            groups[item.task, level].append(values[item.id])
     measurements = []
     for (task, level), own in groups.items():
         mean = rate(np.array(own), np.ones(len(own)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -289,10 +289,8 @@ def _list_unscored(task: PairedTask, items: Sequence[Item], metric: str) -> list
             message = f"items without {metric} {when}: {len(names):,} ({join_some(names[:3])})"
             hides = side == 0 and wrong_after > MAX_LOST_SHARE * len(items)
             caveats.append(Caveat(task.name, len(names), message, prevents_pass=hides))
-        all_answers = [pair.answers[side] for pair in task.pairs]
-        _, missing = _count_unscored(all_answers, [item.answers[side] for item in items])
-        total = sum(len(own) for own, item in zip(all_answers, items, strict=True) if item.answers[side])
-        if missing:
+        total = sum(len(pair.answers[side]) for pair, item in zip(task.pairs, items, strict=True) if item.answers[side])
+        if missing := total - sum(len(item.answers[side]) for item in items):
             message = (
                 f"answers without {metric} {when}: {missing:,} of {total:,}, although other answers to "
                 "the same items have it"
@@ -300,16 +298,3 @@ def _list_unscored(task: PairedTask, items: Sequence[Item], metric: str) -> list
             lost = side == 1 and missing > MAX_LOST_SHARE * total
             caveats.append(Caveat(task.name, missing, message, prevents_pass=lost))
     return caveats
-
-
-def _count_unscored(answers: Iterable[Sized], scored: Iterable[Sized]) -> tuple[int, int]:
-    """Items without a score, and answers without one beside scored ones of their item."""
-    pairs = [(len(own), len(own_scored)) for own, own_scored in zip(answers, scored, strict=True)]
-    return sum(not some for _, some in pairs), sum(count - some for count, some in pairs if some)
-
-
-def find_unscored(task: JudgedTask, answers: Sequence[LoggedAnswer]) -> tuple[int, int]:
-    """Items of one log without a score, and answers without one beside scored ones of their item."""
-    scored = {item.id: item.answers[0] for item in task.items}
-    items = collect_items(answers).values()
-    return _count_unscored([item.answers[0] for item in items], [scored.get(f"{task.name}/{item.id}", ()) for item in items])

@@ -25,7 +25,7 @@ class Item:
     """One item, with the answers to it in one log or in two."""
 
     id: str
-    """In its task and its log; of two logs both ids where they differ."""
+    """In its task and its log; of two logs that in BEFORE."""
     task: str
     """Name of the task."""
     level: float | None
@@ -115,7 +115,7 @@ def pair_logs(before: EvaluationLog, after: EvaluationLog) -> dict[str, PairedTa
 def pair_task(
     name: str, before: Mapping[str, Item], after: Mapping[str, Item], differences: Sequence[str] = ()
 ) -> PairedTask:
-    """The items of one task, paired. Which log is which does not matter, nor does the order of items."""
+    """The items of one task, paired. The order of items does not matter."""
     partners: dict[str, tuple[str, bool]] = {}  # id before -> id after, and whether it was found by id
     alone: tuple[dict[str, Reason], dict[str, Reason]] = ({}, {})
     old_ids, new_ids = map(_group_by_prompt, (before, after))
@@ -139,26 +139,18 @@ def pair_task(
             alone[0][one] = alone[1][other] = reason
         else:
             paired.append((one, other))
-    pairs = _name_pairs(before, after, paired)
+    pairs = tuple(_join(before[one], after[other]) for one, other in sorted(paired))
     by_id = sum(partners[one][1] for one, _ in paired)
     before_alone = _name_alone(before, {one for one, _ in paired}, alone[0])
     after_alone = _name_alone(after, {other for _, other in paired}, alone[1])
     return PairedTask(name, pairs, before_alone, after_alone, by_id, tuple(differences))
 
 
-def _name_pairs(
-    before: Mapping[str, Item], after: Mapping[str, Item], paired: Iterable[tuple[str, str]]
-) -> tuple[Item, ...]:
-    """The pairs, sorted by id; where an item is called as two others are together (`x=y`), those get a mark."""
-    named = [(one if one == other else f"{one}={other}", one, other) for one, other in paired]
-    found: dict[str, Item] = {}
-    for name, one, other in sorted(named, key=lambda pair: (pair[1] != pair[2], *pair)):
-        while name in found:
-            name += "'"
-        old, new = before[one], after[other]
-        prompt, gold = (new.prompt if old.prompt is None else old.prompt), (new.gold if old.gold is None else old.gold)
-        found[name] = replace(old, id=name, prompt=prompt, gold=gold, answers=(*old.answers, *new.answers))
-    return tuple(found[name] for name in sorted(found))
+def _join(before: Item, after: Item) -> Item:
+    """One item with the answers of both logs."""
+    prompt = after.prompt if before.prompt is None else before.prompt
+    gold = after.gold if before.gold is None else before.gold
+    return replace(before, prompt=prompt, gold=gold, answers=(*before.answers, *after.answers))
 
 
 def _group_by_prompt(items: Mapping[str, Item]) -> dict[str, list[str]]:

@@ -78,19 +78,13 @@ def show(
 ) -> int:
     """Print the findings, and return the exit code."""
 
-    def print_findings(found: Diagnosis) -> None:
-        if as_json:
-            output.out_json({"read": found.read, "observations": found.observations})
-        else:
-            show_findings(rollouts, found.read, found.observations, full=full)
+    def print_findings(found: Diagnosis) -> int:
+        return show_findings(rollouts, found.read, found.observations, full=full, as_json=as_json, fail_on=fail_on)
 
-    if follow is not None:
-        found = _follow(rollouts, found, follow, print_findings)
-    print_findings(found)
-    return output.exit_code_of(found.observations, fail_on)
+    return print_findings(found if follow is None else _follow(rollouts, found, follow, print_findings))
 
 
-def _follow(rollouts: str, found: Diagnosis, seconds: int, print_findings: Callable[[Diagnosis], None]) -> Diagnosis:
+def _follow(rollouts: str, found: Diagnosis, seconds: int, print_findings: Callable[[Diagnosis], int]) -> Diagnosis:
     """Print the findings, and new ones as the files grow, until an interrupt; return the last diagnosis."""
     told, size = set[tuple[str, str | None, str]](), 0
     with suppress(KeyboardInterrupt):

@@ -30,13 +30,15 @@ from mixwright.run.manifest import digests_of, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
 from mixwright.verbs.options import IN_MEMORY, Measuring, parse_columns, parse_graders
 from mixwright.verbs.output import say
-from mixwright.verbs.ready import NOTED_SETTINGS, PreparedModels, fit_to_budget, measure_with_progress
+from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
 FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
+NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
+"""Settings of measuring that are noted."""
 ANSWER_TOKENS = 64
 """Tokens of an answer that nobody grades, where no length was asked for: its form shows at its beginning."""
 

@@ -19,7 +19,6 @@ from mixwright.logs.judged import (
     Comparison,
     JudgedTask,
     find_lacking,
-    find_unscored,
     is_sampled,
     judge_logs,
     judge_one,
@@ -136,10 +135,9 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
     for task_name, _, message in find_lacking(log):
         _tell(f"warning: {task_name}: the log {message}")
     for task in judged:
-        items, beside = find_unscored(task, answers_by_task[task.name])
-        if items or beside:
-            unscored = f"{items:,} items have no {task.metric}; {beside:,} answers have none where others of their item do"
-            _tell(f"warning: {task.name}: {unscored}")
+        unscored = sum(answer.scores.get(task.metric) is None for answer in answers_by_task[task.name])
+        if unscored:
+            _tell(f"warning: {task.name}: {unscored:,} answers have no {task.metric}")
     decoding = "sampled" if is_sampled([log], judged) else "greedy"
     rows: list[Measurement] = []
     for task in judged:

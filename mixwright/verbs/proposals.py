@@ -8,7 +8,7 @@ import os
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,6 @@ MIN_STEPS, MAX_STEPS = 10, {"grpo": 60, "sft": 200, "dpo": 100}
 PROMPTS_PER_STEP = {"grpo": 8, "sft": 16, "dpo": 8}
 LEARNING_RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
 """TRL's own learning rates, for checkpoints."""
-LORA_REASON = "LoRA needs a tenth of the memory and ten times the learning rate; null trains all weights."
 LORA_RANK, LORA_RATE_FACTOR = 16, 10
 """LoRA rank for checkpoints, and the factor on the learning rate of all weights that TRL's documentation recommends."""
 TINY_LEARNING_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
@@ -76,20 +75,8 @@ BATCH_CHARACTERS = 8192
 """Characters of text in a batch of a tiny model on a CPU, about."""
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """Settings, with notes and comments about them."""
-
-    config: RunConfig
-    """The settings, with paths as they were given."""
-    notes: list[str]
-    """Lines for the terminal and the top of the file."""
-    comments: dict[str, str] = field(default_factory=dict)
-    """Path of a setting (`train.objective`) -> reason for its value."""
-
-
-def propose(train: str, held_out: str | None, model: str | None, objective: str | None) -> Proposal:
-    """Settings for a file of examples.
+def propose(train: str, held_out: str | None, model: str | None, objective: str | None) -> tuple[RunConfig, list[str]]:
+    """Settings for a file of examples, and notes on them for the terminal and the top of the file.
 
     Args:
         train: source of the examples.
@@ -111,7 +98,7 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         note = f"Columns found: {', '.join(columns)}. "
         note += f"In corpus.columns, replace {UNKNOWN_COLUMN} with the column that has the prompt. "
         note += f"Used: {', '.join(taken) or 'none; name that of the answers, too'}. Mixwright's names: {', '.join(NAMES)}."
-        return Proposal(RunConfig(data, ModelConfig(warmup=WARMUP)), [note])
+        return RunConfig(data, ModelConfig(warmup=WARMUP)), [note]
     corpus_as_read = corpus = leave_out_bare(read_corpus(data))
     proposed = proposed_graders(corpus)
     graders = {task: one.grader for task, one in proposed.items() if one.grader is not None}
@@ -123,14 +110,11 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         graders, ungraded = {}, list(proposed)
     corpus = corpus if graders else corpus_as_read
     data = replace(data, graders=graders)
-    config, comments = _choose_sizes(data, ModelConfig(model) if model else ModelConfig(), corpus, chosen, ungraded)
+    config, why = _choose_sizes(data, ModelConfig(model) if model else ModelConfig(), corpus, chosen, ungraded)
     counts = join_some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     found = f"Found {len(corpus)} examples of {format_count(len(corpus.tasks), 'task')}: {counts}."
     found += f" Columns: {', '.join(taken)}." if taken else ""
-    comments["train.objective"] = reason
-    comments["corpus.columns"] = " ".join(f"{note.rstrip('.')}." for note in corpus.notes)
-    comments["corpus.graders"] = " ".join(f"{task}: {one.why}." for task, one in list(proposed.items())[:8])
-    return Proposal(config, [found, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}"], comments)
+    return config, [found, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}", *why]
 
 
 def _holds_answers_alone(recognised: Mapping[str, str], corpus: Corpus) -> bool:
@@ -173,18 +157,12 @@ def _choose_objective(corpus: Corpus, ungraded: Sequence[str], asked: str | None
 
 
 def _choose_sizes(
-    data: CorpusConfig,
-    model: ModelConfig,
-    corpus: Corpus,
-    objective: str,
-    ungraded: Sequence[str],
-) -> tuple[RunConfig, dict[str, str]]:
-    """Return settings with sizes that fit these rows, and the reasons."""
+    data: CorpusConfig, model: ModelConfig, corpus: Corpus, objective: str, ungraded: Sequence[str]
+) -> tuple[RunConfig, list[str]]:
+    """Return settings with sizes that fit these rows, and why the arms are not the default ones."""
     row_count, cells = len(corpus.select(split="train")), corpus.select(split="eval").cells() or corpus.cells()
     is_tiny, measures_success = model.path == TINY_PREFIX, len(ungraded) < len(corpus.tasks)
-    tokens, room_reason = MeasureConfig().max_new_tokens, ""
-    if measures_success:
-        tokens, room_reason = _choose_room(corpus, is_tiny=is_tiny)
+    tokens = _choose_room(corpus, is_tiny=is_tiny) if measures_success else MeasureConfig().max_new_tokens
     is_long, mean_characters = tokens >= LONG_COMPLETION_TOKENS, _mean_characters(corpus)
     prompts = PROMPTS_PER_STEP[objective]
     prompts = max(4, min(prompts, BATCH_CHARACTERS // mean_characters)) if is_tiny else prompts
@@ -205,20 +183,10 @@ def _choose_sizes(
         lora = {"rank": LORA_RANK, "learning_rate": LORA_RATE_FACTOR * rate}
         train = replace(train, adapter="lora", adapters={"lora": lora})
     plan, trial, arms_reason = _choose_arms(corpus, objective, graded=measures_success and not ungraded)
-    outcome = "accuracy on held-out preferences" if objective == "dpo" else "loss on held-out completions"
-    comments = {
-        "measure.items": f"Your held-out rows have {format_count(len(cells), 'combination')} of task and level.",
-        "measure.max_new_tokens": room_reason,
-        "train.steps": f"{steps * prompts / max(row_count, 1):.2g} passes over the {row_count:,} training rows.",
-        "train.learning_rate": "For a tiny model." if is_tiny else "TRL's default for all weights.",
-        "train.adapter": "" if is_tiny else LORA_REASON,
-        "plan.planner": arms_reason,
-        "trial.arms": arms_reason,
-    }
-    if not measures_success:
-        comments["measure.probes"] = f"No answer can be graded, so the primary outcome is the {outcome}."
-        comments["trial.margin"] = "" if objective == "dpo" else "In nats per token here, because nothing is graded."
-    return RunConfig(data, model, measure, plan=plan, train=train, trial=trial), comments
+    outcome = "accuracy on held-out preferences" if objective == "dpo" else "loss on held-out completions, in nats"
+    reasons = [] if measures_success else [f"No answer can be graded, so the primary outcome is the {outcome}."]
+    reasons += [arms_reason] if arms_reason else []
+    return RunConfig(data, model, measure, plan=plan, train=train, trial=trial), reasons
 
 
 def _choose_arms(corpus: Corpus, objective: str, *, graded: bool) -> tuple[PlanConfig, TrialConfig, str]:
@@ -241,15 +209,13 @@ def _mean_characters(corpus: Corpus) -> int:
     return max(1, round(sum(lengths) / max(len(table), 1)))
 
 
-def _choose_room(corpus: Corpus, *, is_tiny: bool) -> tuple[int, str]:
-    """Longest completion, and what it was taken from."""
+def _choose_room(corpus: Corpus, *, is_tiny: bool) -> int:
+    """Longest completion: that of the longest answer, or enough for a worked solution whose final answer is graded."""
     answer_tokens = longest_answer(corpus)
     if is_tiny:
-        reason = f"Length of the longest answer; at most {TINY_COMPLETION_TOKENS} for a tiny model on a CPU."
-        return min(answer_tokens, TINY_COMPLETION_TOKENS), reason
-    if any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values()):
-        return max(answer_tokens, SOLUTION_TOKENS), "Enough for a worked solution; the grader reads its final answer."
-    return answer_tokens, "Length of the longest answer, at one token per character in the worst case; at most 256."
+        return min(answer_tokens, TINY_COMPLETION_TOKENS)
+    is_worked = any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values())
+    return max(answer_tokens, SOLUTION_TOKENS) if is_worked else answer_tokens
 
 
 def write_settings(
@@ -276,9 +242,9 @@ def write_settings(
     """
     if path.exists():
         raise InputError("a new file", "a file that exists already", "Choose another with --output.", file=path)
-    placeholder_config = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP))
-    proposal = Proposal(placeholder_config, []) if train is None else propose(train, held_out, model, objective)
-    config = proposal.config
+    config, notes = RunConfig(CorpusConfig(PLACEHOLDER), ModelConfig(warmup=WARMUP)), list[str]()
+    if train is not None:
+        config, notes = propose(train, held_out, model, objective)
     if budget is not None:
         config = replace(config, trial=replace(config.trial, budget_minutes=round(budget.seconds / 60, 2)))
     for name in ("train", "eval", "rehearse"):  # paths in the file are relative to it; names of other sources stay
@@ -286,18 +252,15 @@ def write_settings(
         if source is not None and Path(source).exists():
             relative_path = {name: os.path.relpath(source, path.parent)}
             config = replace(config, corpus=replace(config.corpus, **relative_path))
-    header = [
-        "Settings of one run. Edit any line; if you remove a line, its setting takes the default.",
-        *proposal.notes,
-    ]
+    header = ["Settings of one run. Edit any line; if you remove a line, its setting takes the default.", *notes]
     lines = [f"# {line}" for note in header for line in textwrap.wrap(one_line(note), COMMENT_WIDTH)]
-    lines += [f"# Then: mixwright run {path}", "", *_yaml_lines(config, 0, proposal.comments)]
+    lines += [f"# Then: mixwright run {path}", "", *_yaml_lines(config)]
     write_text(path, "\n".join(lines) + "\n")
-    return proposal.notes
+    return notes
 
 
-def _yaml_lines(record: Any, depth: int, reason_by_path: Mapping[str, str], path_prefix: str = "") -> Iterator[str]:
-    """YAML of a settings record, each field under its comment and under the reason for its value."""
+def _yaml_lines(record: Any, depth: int = 0) -> Iterator[str]:
+    """YAML of a settings record, each field under its comment."""
     comments, indent = read_fields(Path(settings.__file__).read_text(encoding="utf-8"))[type(record).__name__], "  " * depth
     skipped_names = TINY_ONLY_SETTINGS if isinstance(record, ModelConfig) and record.path != TINY_PREFIX else ()
     for setting in dataclasses.fields(record):
@@ -307,13 +270,12 @@ def _yaml_lines(record: Any, depth: int, reason_by_path: Mapping[str, str], path
         comment = comments.get(setting.name, "")
         if not comment and dataclasses.is_dataclass(value):
             comment = (type(value).__doc__ or "").split("\n", 1)[0]
-        comment = re.sub(r"\bNone\b", "null", " ".join(comment.split()))  # as YAML writes it
-        reason = one_line(reason_by_path.get(f"{path_prefix}{setting.name}", ""))
-        for line in (*textwrap.wrap(comment, width := COMMENT_WIDTH - len(indent)), *textwrap.wrap(reason, width)):
+        comment = re.sub(r"\bNone\b", "null", comment)  # as YAML writes it
+        for line in textwrap.wrap(comment, COMMENT_WIDTH - len(indent)):
             yield f"{indent}# {line}"
         if dataclasses.is_dataclass(value):
             yield f"{indent}{setting.name}:"
-            yield from _yaml_lines(value, depth + 1, reason_by_path, f"{path_prefix}{setting.name}.")
+            yield from _yaml_lines(value, depth + 1)
         else:
             yield f"{indent}{setting.name}: {_inline_yaml(value)}"
 

@@ -17,7 +17,7 @@ from mixwright.errors import InputError
 from mixwright.measure.fitting import count_items, least_items, most_items_within
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
-from mixwright.records import Example, Observation, to_data
+from mixwright.records import Example, Observation
 from mixwright.run.progress import format_duration, share_line
 from mixwright.verbs.budget import RESERVED_SHARE, Budget
 from mixwright.verbs.output import say
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.kept_answers import KeepingLearner
 
-NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
-"""Settings of measuring that are noted."""
 GROWTH_FACTOR = 4
 """Times as many items as were timed that may follow untimed: larger batches are quicker, so the first items say little."""
 Z_95 = 1.96
@@ -44,8 +42,8 @@ class PreparedModels:
     """Rows that can be graded, or compared without."""
     learners: tuple[KeepingLearner, ...]
     """In the order of the paths."""
-    noted: Mapping[str, Any]
-    """How it is measured, by name, when it was prepared."""
+    settings: Mapping[str, Any]
+    """How it is measured, by name, for the manifest."""
     graded: bool = True
     """Whether completions are written and graded; else probabilities of the rows' own targets or pairs are read."""
     notes: tuple[Observation, ...] = ()
@@ -55,17 +53,10 @@ class PreparedModels:
     seconds_per_item: float = 0.0
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """How it is measured now, by name, for the manifest."""
-        measure = self.config.measure
-        return {
-            name: to_data(getattr(measure, name)) if name in NOTED_SETTINGS else told for name, told in self.noted.items()
-        }
-
     def with_items(self, items: int) -> PreparedModels:
         """The same with so many items of a cell."""
-        return replace(self, config=replace(self.config, measure=replace(self.config.measure, items=items)))
+        config = replace(self.config, measure=replace(self.config.measure, items=items))
+        return replace(self, config=config, settings={**self.settings, "items": items})
 
     def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
         """Passes of one of the models over the items that are measured, or over these."""

@@ -12,7 +12,7 @@ from typing import Any
 from mixwright.audit.findings import two_sides
 from mixwright.errors import one_line
 from mixwright.records import Observation
-from mixwright.verbs.output import command_line, out
+from mixwright.verbs.output import command_line, exit_code_of, out, out_json
 from mixwright.verdict.page.text import format_count, join_words
 
 MAX_LINES, MAX_ROWS, MAX_EXAMPLES = 25, 10, 3
@@ -129,10 +129,26 @@ def describe_example(evidence: Mapping[str, Any]) -> str:
     return f'{places} "{text}"' if text else places
 
 
-def show_findings(name: str, read: str, observations: Sequence[Observation], *, full: bool) -> None:
-    """Print the number of findings, a line on the input, the findings, and the command to repeat."""
+def show_findings(
+    name: str, read: str, observations: Sequence[Observation], *, full: bool, as_json: bool, fail_on: str, **more: Any
+) -> int:
+    """Print the number of findings, a line on the input, the findings, and the command to repeat; return the exit code.
+
+    Args:
+        name: of the input.
+        read: what was read of it, in one line.
+        observations: the findings.
+        full: whether all findings are shown whole.
+        as_json: print JSON instead.
+        fail_on: severity with which the command fails.
+        more: further fields of the JSON.
+    """
+    if as_json:
+        out_json({"read": read, **more, "observations": observations})
+        return exit_code_of(observations, fail_on)
     faults = count_findings(observations)
     lines = [*wrap(f"{faults or 'Nothing to fix'}: {name}"), *wrap(read), "", *findings(observations, full=full)]
     if faults:
         lines += ["", f"Next: fix the first, then  {command_line()}"]
     out("\n".join(lines))
+    return exit_code_of(observations, fail_on)

@@ -11,7 +11,6 @@ import typer
 from mixwright.config import CorpusConfig
 from mixwright.rewards.audit import RewardAudit
 from mixwright.rewards.stage import DEFAULT_ITEMS, run_reward_audit
-from mixwright.verbs import output
 from mixwright.verbs.options import FailOn, Full, Json, parse_columns
 from mixwright.verbs.report import show_findings
 
@@ -60,8 +59,5 @@ def show(
     calls = ", ".join(f"{name} ({kind})" for name, kind in zip(functions, found.kinds, strict=True))
     milliseconds = 1000 * found.seconds_per_completion
     read = f"{found.completions:,} completions scored, {milliseconds:.2g} ms each; called as {calls}"
-    if as_json:
-        output.out_json({"read": read, "best_paid_form": found.best_paid_form, "observations": list(found.observations)})
-    else:
-        show_findings(", ".join(functions), read, found.observations, full=full)
-    return output.exit_code_of(found.observations, fail_on)
+    how = {"full": full, "as_json": as_json, "fail_on": fail_on}
+    return show_findings(", ".join(functions), read, found.observations, **how, best_paid_form=found.best_paid_form)

@@ -442,10 +442,8 @@ def say_average(verdict: Verdict) -> str:
     return f"{_capital(verdict.measure)}: {format_signed(change.value, verdict.unit)} {unit} ({ends})."
 
 
-def say_mean(mean: Interval | None) -> str:
+def say_mean(mean: Interval) -> str:
     """Return a mean change with its interval, in points."""
-    if mean is None:
-        return "too little right before to judge"
     return f"{points(mean.value)} ({points(mean.low)} to {points(mean.high)})"
 
 

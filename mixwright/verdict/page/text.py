@@ -90,11 +90,9 @@ def format_change(difference: Interval | None, unit: str = "share") -> str:
     )
 
 
-def format_p(p: float, name: str = "") -> str:
-    """A p value, `0.013`, or `< 0.001` for what is smaller, since none is 0; with a name `p = 0.013` and `p < 0.001`."""
-    if p < 0.001:
-        return f"{name} < 0.001".strip()
-    return f"{name} = {p:.2g}" if name else f"{p:.2g}"
+def format_p(p: float) -> str:
+    """A p value, `0.013`, or `< 0.001` for what is smaller, since none is 0."""
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
 def format_level(value: float | None) -> str:

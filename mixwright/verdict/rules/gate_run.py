@@ -94,7 +94,10 @@ def _with_ungraded(
         cells: of the tasks that no grader judges.
         protected: those of them that must not be lost.
     """
-    lost = find_lost_answers(evidence, cells)
+    tasks = {task for task, _ in cells}
+    kept = compare_answers(evidence.pairs, tasks)
+    named = name_lost_answers(kept, evidence.form_changes)
+    lost = {task: words for task, words in named.items() if task in tasks}
     damaged = {*lost, *(task for form in group_takeovers(evidence.form_changes) for task in form.tasks)}
     judged = [
         CellChange(*cell, False, None, word="worsens" if cell[0] in damaged else "cannot tell")
@@ -108,10 +111,3 @@ def _with_ungraded(
         unprotected_losses=(*graded.unprotected_losses, *(cell for cell in judged[len(protected) :] if cell.is_damaged)),
         lost_answers=lost,
     )
-
-
-def find_lost_answers(evidence: Evidence, cells: Sequence[TaskLevel]) -> dict[str, str]:
-    """Task -> what its answers are now, of those of these tasks whose answers are lost."""
-    tasks = {task for task, _ in cells}
-    kept = compare_answers(evidence.pairs, tasks)
-    return {task: words for task, words in name_lost_answers(kept, evidence.form_changes).items() if task in tasks}
