@@ -223,7 +223,7 @@ def test_plan_and_steer_rehearse_without_a_model(call: Call) -> None:
     write_measured(run.measurements("before"), rows)
     code, out, _ = call("plan", "run.yaml", "--dry-run")
     assert (code, run.plan.exists()) == (0, False)
-    assert out.startswith("planner: difficulty")
+    assert out.startswith("Train on your rows alone: 5 steps of GRPO")
     assert call("plan", "run.yaml")[0] == 0
     plan = read_plan(run.plan)
     write_plan(run.plan, replace(plan, stages=(replace(plan.stages[0], weights={"summ": 1.0}),)))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cli_call import Call, help_of, sums, write
 from trainers_tiny import model, tokenizer
 
@@ -80,13 +79,13 @@ def test_what_was_measured_is_kept_as_a_run_keeps_it(call: Call) -> None:
     assert "Name another --folder" in err
 
 
-def test_a_plan_is_made_without_a_yaml_on_stdout_or_in_a_file(call: Call) -> None:
+def test_a_plan_is_made_without_a_yaml(call: Call) -> None:
     checkpoint("now")
     arguments = ("plan", "now", write("a.jsonl", sums(12)), "--objective", "grpo", "--items", "5", *FAST, "--steps", "7")
     code, out, err = call(*arguments)
     assert code == 0, err
-    printed = yaml.safe_load(out)
-    assert (printed["planner"], printed["stages"][0]["steps"]) == ("difficulty", 7)
+    made = read_yaml(Path("plan.yaml"), Plan)
+    assert (made.planner, made.stages[0].steps) == ("difficulty", 7)
     code, out, err = call(*arguments, "--planner", "proportional", "--objective", "sft", "--output", "mine.yaml")
     assert (code, "Plan: mine.yaml" in out.splitlines()) == (0, True), err
     made = read_yaml(Path("mine.yaml"), Plan)

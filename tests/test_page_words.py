@@ -24,7 +24,7 @@ from mixwright.verdict.rules.trial import TrialBasis
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("mixwright verdict a b --items 60 --samples 4", "mixwright verdict a b --items 266 --samples 4"),
+        ("mixwright verdict a b --items 60 --samples 4", "mixwright verdict a b --samples 4 --items 266"),
         ("mixwright verdict a b --items=60", "mixwright verdict a b --items 266"),
         ("mixwright verdict 'a b' c --items 1 --items 2", "mixwright verdict 'a b' c --items 266"),
         ("mixwright verdict a b", "mixwright verdict a b --items 266"),
@@ -85,7 +85,7 @@ def test_answers_that_were_cut_come_first(tmp_path: Path) -> None:
     assert len(judge_run(compared(tmp_path / "few", items=40, rows=101, cut=4)).next) == 1
     first, second = judge_run(compared(tmp_path / "many", items=40, rows=101, cut=5)).next
     assert first.command == f"{ASKED} --max-new-tokens 64"
-    assert second.command.endswith(" --max-new-tokens 64")
+    assert " --max-new-tokens 64" in second.command
 
 
 @pytest.mark.parametrize("exhausted", [True, False])

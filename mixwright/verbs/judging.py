@@ -7,7 +7,6 @@ that were chosen by what the judge said pass a damaged model. Labels belong to t
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +22,13 @@ from mixwright.logs.metrics import choose_metric
 from mixwright.logs.pairing import collect_items, group_answers
 from mixwright.logs.values import read_name, read_number, read_object, read_text
 from mixwright.measure.model_judge import JUDGE, LABEL, RUBRIC, UNLABELLED, ask_command, digest, make_message, read_grade
-from mixwright.measure.served import Asking, Reply, ServedModel, find_model
+from mixwright.measure.served import Asking, Reply, find_model
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder, write_text
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import is_server
 from mixwright.verbs.output import say
-from mixwright.verbs.serving import PARALLEL, PLACE, ask_what_lacks, name_folder, open_folder
+from mixwright.verbs.serving import ask_what_lacks, name_folder
 
 LABELS_FILE, SAMPLE, MAX_TOKENS = "to_label.jsonl", 50, 1024
 """File for the user's labels in the folder, items in it, and the longest reply of a served judge."""
@@ -142,10 +141,7 @@ def _ask(gating: Gating, rows: Sequence[Mapping[str, str]], rubric: str) -> tupl
         Example(row["key"], row["task"], make_message(rubric, row["prompt"], row["reference"], row["answer"]))
         for row in rows
     )
-    served, folder = ServedModel(asking), PLACE / name_folder(asking)
-    open_folder(folder, asking)
-    with RunFolder(folder).lock(), contextlib.closing(served):
-        replies = ask_what_lacks(served, folder, items, 0, PARALLEL)
+    replies = ask_what_lacks(asking, name_folder(asking), items)
     grades = {key: read_grade(reply.text) if isinstance(reply, Reply) else None for (_, key, _), reply in replies.items()}
     return f"{asking.model} at {asking.url}", grades
 

@@ -78,13 +78,13 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     check_folder(folder)
     check_log_options(measuring, gating)
     read = (read_log(before), read_log(after))
-    logs = add_named(read, _metrics_of(measuring, read))
-    by_model = None
+    metrics = _metrics_of(measuring, read)
+    logs, by_model = add_named(read, metrics), None
     if gating.judge is not None:
-        by_model = judge_by_model(logs, gating, _metrics_of(measuring, logs), folder)
+        by_model = judge_by_model(logs, gating, metrics, folder)
         logs = by_model.logs
     margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
-    found = judge_logs(logs[0], logs[1], _metrics_of(measuring, logs), margin)
+    found = judge_logs(logs[0], logs[1], metrics, margin)
     if by_model is not None:
         found = replace(found, caveats=(*found.caveats, *by_model.caveats))
     if not found.judged:
@@ -122,8 +122,8 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
     """
     check_log_options(measuring, Gating())
     log = read_log(source)
-    (log,) = add_named([log], _metrics_of(measuring, [log]))
     metrics = _metrics_of(measuring, [log])
+    (log,) = add_named([log], metrics)
     answers_by_task = group_answers(log)
     tried = {name: judge_one(name, log.tasks[name], answers_by_task[name], metrics.get(name)) for name in sorted(log.tasks)}
     judged = [task for task in tried.values() if isinstance(task, JudgedTask)]

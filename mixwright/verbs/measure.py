@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -161,17 +162,16 @@ def measured_lines(source: str, rows: Sequence[Measurement], *, full: bool = Fal
     items = sum(row.n for row in whole.values())
     if not items:
         return wrap(f"{source}: no answer was graded; --json prints the measurements.")
-    levels_of: dict[str, list[tuple[str, float | None]]] = {}
-    for cell in cells:
-        if cell[1] is not None:
-            levels_of.setdefault(cell[0], []).append(cell)
+    sizes = defaultdict[str, list[int]](list)
+    for (task, level), found in cells.items():
+        if level is not None:
+            sizes[task].append(found[success].n)
     shown = []
     for task, level in sorted(cells, key=lambda cell: (whole[cell[0]].value, cell[0], cell[1] or -math.inf)):
         found = cells[task, level]
-        levels = levels_of.get(task, [])
-        if level is None and len(levels) == 1 and cells[levels[0]][success].n == found[success].n:
+        if level is None and sizes[task] == [found[success].n]:
             continue  # the same items again
-        place = f"{level:.3g}" if level is not None else "all" if levels else ""
+        place = f"{level:.3g}" if level is not None else "all" if sizes[task] else ""
         values = [_format(found[name]) if name in found else "" for name in names]
         shown.append((task, place, *values, found[success].n, _note(found[success], found.get("chance"))))
     share = sum(row.value * row.n for row in whole.values()) / items

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mixwright.errors import one_line
 from mixwright.records import Effect, Observation, Verdict, to_data
-from mixwright.run.folder import RunFolder, yaml_text
+from mixwright.run.folder import RunFolder
 from mixwright.run.progress import describe_work, is_quiet
 
 if TYPE_CHECKING:
@@ -127,11 +127,6 @@ def console() -> Console:
     made = terminal if terminal.is_terminal else Console(highlight=False, width=160)
     made.on_broken_pipe = discard_output  # as `out` does; rich would end the program with 1
     return made
-
-
-def out_yaml(record: Any) -> None:
-    """Write a record to stdout as YAML."""
-    out(yaml_text(to_data(record), width=120).rstrip())
 
 
 def out_effects(effects: Iterable[Effect]) -> None:

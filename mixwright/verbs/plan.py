@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +36,7 @@ from mixwright.verbs.replaying import plan_training
 from mixwright.verdict.page.text import format_count
 
 PLAN_FILE = Path("plan.yaml")
-"""File of a checkpoint's plan on a terminal, without `--output`."""
+"""File of a checkpoint's plan without `--output`."""
 
 
 def plan(
@@ -67,8 +66,7 @@ def plan(
         planning: Options of the plan.
         folder: Run folder; default: runs/<name of RUN.YAML>.
         dry_run: With RUN.YAML: show the steps; write nothing.
-        output_file: With --eval: file of the plan (YAML). Default: plan.yaml on a terminal; in a pipe the plan goes to
-            stdout, and the report to stderr.
+        output_file: With --eval: file of the plan (YAML). Default: plan.yaml.
         export: Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported
             unchanged.
         export_to: Folder of --export; default: export/FORMAT in the run folder, or in the current one.
@@ -98,13 +96,8 @@ def plan(
 
 
 def show(found: PlanReport) -> None:
-    """Print the report; in a pipe the plan as YAML, if no file has it, and the report on stderr."""
-    if found.file is None and not sys.stdout.isatty():
-        for line in found.lines:
-            output.say(line)
-        output.out_yaml(found.plan)
-    else:
-        output.out("\n".join(found.lines))
+    """Print the report."""
+    output.out("\n".join(found.lines))
 
 
 def plan_measured(
@@ -157,16 +150,15 @@ def _plan_checkpoint(
         model: folder or hub name.
         measuring: what it is measured on, and how.
         planning: options of the plan.
-        output_file: file of the plan; None takes `PLAN_FILE` on a terminal, and writes none in a pipe.
+        output_file: file of the plan; None takes `PLAN_FILE`.
         export: format of another trainer, too.
         export_to: folder of that export.
 
     Raises:
         InputError: as `prepare`, for the planner, the objective, missing columns, or an output file that is no plan.
     """
-    is_piped = output_file is None and not sys.stdout.isatty()
     plan_file = output_file or PLAN_FILE
-    if not is_piped and plan_file.exists():
+    if plan_file.exists():
         read_yaml(plan_file, Plan)  # anything else is not written over
     config = _choose_settings(measuring, planning)
     objective, evidence = config.train.objective, catalog.load("planners", config.planner).EVIDENCE
@@ -201,17 +193,15 @@ def _plan_checkpoint(
         corpus = corpus.with_rehearsal(rehearsal.rows)
     plan = make_plan(config.plan, config.train, corpus, measurements)
     loss_shares = loss_token_shares(plan, corpus, config.train, learner) if objective == "sft" else {}
-    lines = planned_lines(plan, corpus, config.train.prompts, loss_shares)
-    if not is_piped:
-        write_plan(plan_file, plan)
-        lines.append(f"Plan: {plan_file}")
+    write_plan(plan_file, plan)
+    lines = [*planned_lines(plan, corpus, config.train.prompts, loss_shares), f"Plan: {plan_file}"]
     if export is not None:
         text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
         lines.append(_export(config, plan, corpus, text_handling, export, export_to or Path("export") / export))
     else:
         lines.append("\nFiles for a trainer: --export trl, axolotl, llama-factory or verl")
     lines.append(f"Next: train, then  {comparing_command(model, measuring.held_out)}")
-    return PlanReport(plan, lines, None if is_piped else plan_file)
+    return PlanReport(plan, lines, plan_file)
 
 
 def _choose_settings(measuring: Measuring, planning: Planning) -> RunConfig:

@@ -161,18 +161,28 @@ def _pick_items(rows: Graded, measuring: Measuring) -> tuple[Example, ...]:
 def _ask_server(url: str, measuring: Measuring, rows: Graded, place: Path | None) -> Answered:
     """Answers of a served model: those that are kept, and the others from the server."""
     picked, asking = _pick_items(rows, measuring), _asking_of(url, measuring)
-    served, folder = ServedModel(asking), place or PLACE / name_folder(asking)
-    samples = (measuring.samples or SAMPLES) if asking.temperature else 0
-    open_folder(folder, asking)
-    with RunFolder(folder).lock(), contextlib.closing(served):
-        replies = ask_what_lacks(served, folder, picked, samples, measuring.parallel or PARALLEL)
+    folder, samples = place or name_folder(asking), (measuring.samples or SAMPLES) if asking.temperature else 0
+    replies = ask_what_lacks(asking, folder, picked, samples, measuring.parallel or PARALLEL)
     return Answered(folder, picked, rows.corpus, replies, samples, asking.temperature)
 
 
 def ask_what_lacks(
+    asking: Asking, folder: Path, picked: tuple[Example, ...], samples: int = 0, parallel: int = PARALLEL
+) -> dict[Key, Reply | str]:
+    """Return the answers to items, those that a folder keeps among them.
+
+    Raises:
+        InputError: the server fails, or the folder has other things in it, or answers that were asked for in another way.
+    """
+    served = ServedModel(asking)
+    _open_folder(folder, asking)
+    with RunFolder(folder).lock(), contextlib.closing(served):
+        return _ask_what_lacks(served, folder, picked, samples, parallel)
+
+
+def _ask_what_lacks(
     served: ServedModel, folder: Path, picked: tuple[Example, ...], samples: int, parallel: int
 ) -> dict[Key, Reply | str]:
-    """Return the answers to items, those that a folder keeps among them. Raises InputError where the server fails."""
     asking, replies = served.asking, _read_kept(folder / ANSWERS, picked)
     wanted = [Request((item.task, item.id, n), item.prompt) for item in picked for n in range(max(samples, 1))]
     missing = [request for request in wanted if request.key not in replies]
@@ -239,17 +249,17 @@ def _asking_of(url: str, measuring: Measuring) -> Asking:
     return Asking(url.rstrip("/"), names[0], limit, temperature, 0, measuring.system, is_chat, measuring.form.arguments)
 
 
-def name_folder(asking: Asking) -> str:
-    """Name of the model and a digest of how it is asked."""
+def name_folder(asking: Asking) -> Path:
+    """Folder of the answers, by the name of the model and a digest of how it is asked."""
     digest = hashlib.sha256(json.dumps(asdict(asking), sort_keys=True).encode()).hexdigest()[:10]
-    return f"{_plain_name(asking.model)}-{digest}"
+    return PLACE / f"{_plain_name(asking.model)}-{digest}"
 
 
 def _plain_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", name).strip("-.")[-50:] or "model"
 
 
-def open_folder(folder: Path, asking: Asking) -> None:
+def _open_folder(folder: Path, asking: Asking) -> None:
     """Raises InputError for a folder with other things, or with answers that were asked for in another way."""
     path = folder / SETTINGS
     if path.is_file():

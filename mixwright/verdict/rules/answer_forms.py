@@ -181,7 +181,7 @@ def _find_mark_features(
     owners_by_mark: dict[str, list[tuple[int, float, str]]] = defaultdict(list)  # minus strength, minus share, task
     for task, marks in marks_by_task.items():
         for mark, strength in marks.owned_marks().items():
-            owners_by_mark[mark].append((-strength, -marks.share_after(mark), task))
+            owners_by_mark[mark].append((-strength, -marks.share_after[mark], task))
     takeovers, new_features = [], []
     for task in tested_items:
         own_marks = marks_by_task[task]
@@ -205,39 +205,34 @@ class _TaskMarks:
     def __init__(self, task: str, items: Sequence[AnswerPair], trained: Mapping[str, float]) -> None:
         self.task, self.items, self.trained = task, items, trained
         self.before, self.after = ([find_marks(item.texts[side]) for item in items] for side in (0, 1))
-        self.gold = [find_marks(item.gold) for item in items if item.gold]
-
-    def share_after(self, mark: str) -> float:
-        """Of answers after that have it."""
-        return _share_of_true([mark in marks for marks in self.after])
+        self.share_before, self.share_after = _count_shares(self.before), _count_shares(self.after)
+        self.share_of_gold = _count_shares([find_marks(item.gold) for item in items if item.gold])
 
     def asked_share(self, mark: str) -> float:
         """The larger share of gold answers and of training rows that have it."""
-        return max(_share_of_true([mark in marks for marks in self.gold]), self.trained.get(mark, 0.0))
+        return max(self.share_of_gold.get(mark, 0.0), self.trained.get(mark, 0.0))
 
     def ownership_strength(self, mark: str) -> int:
         """How surely a mark that answers after have is the task's own.
 
         2 where gold answers or training rows have it, 1 where former answers have it or the grader takes it, else 0.
         """
-        if len(self.items) < MIN_FORM_ANSWERS or self.share_after(mark) < MARK_SHARE:
+        if len(self.items) < MIN_FORM_ANSWERS or self.share_after[mark] < MARK_SHARE:
             return 0
         if self.asked_share(mark) >= MARK_SHARE:
             return 2
         are_right = [is_right_after(item) for item, marks in zip(self.items, self.after, strict=True) if mark in marks]
-        return int(
-            _share_of_true([mark in marks for marks in self.before]) >= MARK_SHARE or _share_of_true(are_right) >= MARK_SHARE
-        )
+        return int(self.share_before.get(mark, 0.0) >= MARK_SHARE or _share_of_true(are_right) >= MARK_SHARE)
 
     def owned_marks(self) -> dict[str, int]:
         """Mark -> how surely it is the task's own, of those that are."""
-        strengths = {mark: self.ownership_strength(mark) for mark in sorted(frozenset[str]().union(*self.after))}
+        strengths = {mark: self.ownership_strength(mark) for mark in sorted(self.share_after)}
         return {mark: strength for mark, strength in strengths.items() if strength}
 
     def list_changed_marks(self) -> list[list[str]]:
         """Marks that some item has on one side alone and that half of the items may have; twins together."""
         marks_by_pattern: dict[tuple[bool, ...], list[str]] = defaultdict(list)
-        for mark in sorted(frozenset[str]().union(*self.before, *self.after), key=_mark_sort_key):
+        for mark in sorted(self.share_before.keys() | self.share_after.keys(), key=_mark_sort_key):
             sides = [[mark in item_marks for item_marks in side] for side in (self.before, self.after)]
             if sides[0] != sides[1] and 2 * sum(map(sum, sides)) >= len(self.items):
                 marks_by_pattern[*sides[0], *sides[1]].append(mark)
@@ -246,11 +241,16 @@ class _TaskMarks:
     def make_feature(self, feature: Feature, mark: str, strength: int, other_task: str = "") -> _TaskFeature:
         """The mark as a feature, and whether the task may not have it: nothing of it had the form or asks for it."""
         before, after = ([mark in marks for marks in side] for side in (self.before, self.after))
-        is_expected = self.asked_share(mark) >= OWN_MARK_SHARE or _share_of_true(before) >= MARK_SHARE
+        is_expected = self.asked_share(mark) >= OWN_MARK_SHARE or self.share_before.get(mark, 0.0) >= MARK_SHARE
         is_expected = is_expected or _share_of_true([is_asked_for(mark, item.prompt) for item in self.items]) >= 0.5
         is_accepted = any(is_right_after(item) and has_mark for item, has_mark in zip(self.items, after, strict=True))
         reportable = not is_expected and 2 * sum(after) >= len(self.items) and (strength == 2 or not is_accepted)
         return _TaskFeature(self.task, feature, before, after, reportable, mark, other_task)
+
+
+def _count_shares(marks: Sequence[frozenset[str]]) -> dict[str, float]:
+    """Mark -> share of some texts that have it."""
+    return {mark: count / len(marks) for mark, count in Counter(mark for own in marks for mark in own).items()}
 
 
 def _mark_sort_key(mark: str) -> tuple[bool, int, str]:
@@ -312,20 +312,14 @@ def known_forms_file(run: RunFolder) -> Path:
 
 def write_known_forms(run: RunFolder, corpus: Iterable[Example]) -> None:
     """Note which marks the completions have that rows of a task are trained on; nothing where rows have none."""
-    mark_counts: dict[str, Counter[str]] = defaultdict(Counter)
-    row_counts = Counter[str]()
+    marks_by_task: dict[str, list[frozenset[str]]] = defaultdict(list)
     for example in corpus:
         text = plain(example.target if example.target is not None else example.chosen)
-        if text and not are_rules(text) and row_counts[example.task] < ROWS_READ_PER_TASK:
-            row_counts[example.task] += 1
-            mark_counts[example.task].update(find_marks(text))
+        if text and not are_rules(text) and len(marks_by_task[example.task]) < ROWS_READ_PER_TASK:
+            marks_by_task[example.task].append(find_marks(text))
     shares = {
-        task: {
-            mark: mark_count / row_counts[task]
-            for mark, mark_count in sorted(marks.items())
-            if mark_count / row_counts[task] >= OWN_MARK_SHARE
-        }
-        for task, marks in sorted(mark_counts.items())
+        task: {mark: share for mark, share in sorted(_count_shares(texts).items()) if share >= OWN_MARK_SHARE}
+        for task, texts in sorted(marks_by_task.items())
     }
     if any(shares.values()):
         write_json(known_forms_file(run), {task: marks for task, marks in shares.items() if marks})

@@ -204,18 +204,18 @@ def _find_language(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
 
 def _find_labels(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
     """One answer to everything, or labels that are called other ones."""
-    texts = Counter(" ".join(words_in(item.texts[1])) for item in task.lost)
-    labels = Counter(" ".join(words_in(item.gold)) for item in task.items)
+    texts = Counter(_fold(item.texts[1]) for item in task.lost)
+    labels = Counter(_fold(item.gold) for item in task.items)
     text, count = texts.most_common(1)[0] if texts else ("", 0)
-    golds = {" ".join(words_in(item.gold)) for item in task.lost if " ".join(words_in(item.texts[1])) == text}
+    golds = {_fold(item.gold) for item in task.lost if _fold(item.texts[1]) == text}
     found: dict[CauseKind, tuple[str, Shows]] = {}
     if text and len(golds) > 1 and count >= task.least:
-        found["one answer"] = (text, lambda item, side: " ".join(words_in(item.texts[side])) == text)
+        found["one answer"] = (text, lambda item, side: _fold(item.texts[side]) == text)
     if not 2 <= len(labels) <= MAX_LABELS or "" in labels:
         return found
     called: dict[str, Counter[str]] = defaultdict(Counter)
     for item in task.lost:
-        called[" ".join(words_in(item.gold))][_read_label(item.texts[1], labels)] += 1
+        called[_fold(item.gold)][_read_label(item.texts[1], labels)] += 1
     taken = {
         label: other
         for label, counts in called.items()
@@ -232,9 +232,14 @@ def _find_labels(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
     return found
 
 
+def _fold(text: str) -> str:
+    """The words of a text, by which labels are compared."""
+    return " ".join(words_in(text))
+
+
 def _says_taken(taken: Mapping[str, str]) -> Shows:
     def shows(item: AnswerPair, side: int) -> bool:
-        gold = " ".join(words_in(item.gold))
+        gold = _fold(item.gold)
         return gold in taken and _read_label(item.texts[side], {gold, taken[gold]}) == taken[gold]
 
     return shows
@@ -242,7 +247,7 @@ def _says_taken(taken: Mapping[str, str]) -> Shows:
 
 def _read_label(text: str, labels: Collection[str]) -> str:
     """The one label that a text holds; empty for none or several."""
-    text = f" {' '.join(words_in(text))} "
+    text = f" {_fold(text)} "
     held = [label for label in labels if f" {label} " in text]
     return held[0] if len(held) == 1 else ""
 

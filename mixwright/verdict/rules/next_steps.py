@@ -126,26 +126,18 @@ def _find_step_for_mined_rows(run: RunFolder, command_again: str, selection: Sel
 
 
 def with_option(command: str, name: str, value: str) -> str:
-    """The command with an option of that value, once: where it stands already, its value is replaced."""
-    option_words: list[str] = []
-    words = iter(shlex.split(command))
-    for word in words:
-        if word != name and not word.startswith(f"{name}="):
-            option_words.append(word)
-            continue
-        if word == name:
-            next(words, None)
-        option_words += [name, value] if name not in option_words else []
-    return shlex.join(option_words if name in option_words else [*option_words, name, value])
+    """The command with an option of that value, in the place of any that it has."""
+    return shlex.join([*shlex.split(without_option(command, name)), name, value])
 
 
 def without_option(command: str, name: str) -> str:
     """The command without an option and its value."""
-    if name not in command:
-        return command
-    words = shlex.split(with_option(command, name, ""))
-    place = words.index(name)
-    return shlex.join([*words[:place], *words[place + 2 :]])
+    kept, is_value = list[str](), False
+    for word in shlex.split(command):
+        if not (is_value or word == name or word.startswith(f"{name}=")):
+            kept.append(word)
+        is_value = word == name
+    return shlex.join(kept)
 
 
 def _see_everything(command: str) -> list[Step]:
