@@ -65,9 +65,6 @@ CHANGE_WORDS: tuple[ChangeWord, ...] = ("improves", "worsens", "less dependent",
 _ORDER: tuple[GateOutcome, ...] = ("damaged", "inconclusive", "passed")
 """Outcomes, the worst first."""
 
-SidesByTask = Mapping[str, tuple[SideScores, SideScores]]
-"""Task -> what each checkpoint showed of it before, and after."""
-
 
 @dataclass(frozen=True, slots=True)
 class GateResult:
@@ -149,11 +146,9 @@ def check_protected(
     sides, mean_margin = (before, after), MEAN_LOSS_MARGIN if margin is None else margin
     comparisons = compare_cells(sides, decoding) if comparisons is None else comparisons
     unreadable = find_unreadable_cells(before, decoding)
-    before_by_task, after_by_task = map(split_by_task, sides)
-    sides_by_task = {task: (before_by_task[task], after_by_task[task]) for task in before_by_task.keys() & after_by_task}
+    reading = _CellReading(split_by_task(before), split_by_task(after), decoding, look)
     cells, damaged_tasks, unprotected_losses = (
-        tuple(_apply_look(sides_by_task, cell, decoding, look) for cell in group)
-        for group in _group_cells(comparisons, protected)
+        tuple(map(reading.at_look, group)) for group in _group_cells(comparisons, protected)
     )
     item_counts = tuple(sorted(cell.judged.items for cell in cells if cell.judged is not None))
     churns = _estimate_churns(sides, protected, decoding)
@@ -161,17 +156,10 @@ def check_protected(
     limits = {cell: limits_by_churn[churn] for cell, churn in churns.items()}
     if each_cell:
         limits = dict.fromkeys(limits, dict.fromkeys(item_counts, MEAN_LOSS_MARGIN))
-    cells = tuple(
-        _apply_limit(
-            sides_by_task,
-            cell,
-            decoding,
-            look,
-            None if (cell.task, cell.level) in unreadable else limits.get((cell.task, cell.level), {}),
-            each=each_cell,
-        )
-        for cell in cells
-    )
+    limits_of_cells = [
+        None if (cell.task, cell.level) in unreadable else limits.get((cell.task, cell.level), {}) for cell in cells
+    ]
+    cells = tuple(map(reading.with_each_limit if each_cell else reading.with_limit, cells, limits_of_cells))
     cell_loss_limit = min((limit for own in limits.values() for limit in own.values()), default=None)
     compared = [cell for cell in cells if cell.judged is not None and (cell.readable or not named_by_user)]
     if not named_by_user:  # what was learned must not pay for what was lost
@@ -265,24 +253,46 @@ def _estimate_dependence(change: Change, sides: tuple[SideScores, SideScores], z
     return change.dependence if found is None else found.dependence
 
 
-def _apply_look(sides_by_task: SidesByTask, cell: CellChange, decoding: Decoding, look: Look | None) -> CellChange:
-    """The cell with an interval that holds at the look."""
-    change = None if look is None or cell.judged is None else _estimate_cell_change(sides_by_task, cell, decoding, look.z())
-    if look is None or change is None:
-        return cell
-    return replace(cell, change=replace(change, estimate=look.with_look_interval(change.estimate)))
+@dataclass(frozen=True, slots=True)
+class _CellReading:
+    """Single cells, as the gate reads them at a look."""
 
+    before: Mapping[str, SideScores]
+    after: Mapping[str, SideScores]
+    decoding: Decoding
+    look: Look | None
 
-def _estimate_cell_change(sides_by_task: SidesByTask, cell: CellChange, decoding: Decoding, z: float) -> Change | None:
-    sides = sides_by_task.get(cell.task)
-    if sides is None:
-        return None
-    return estimate_change(
-        *sides,
-        outcome=decoding,
-        included=None if cell.whole else lambda items: items.of_cells([(cell.task, cell.level)]),
-        pseudo_quantile=z,
-    )
+    def at_look(self, cell: CellChange) -> CellChange:
+        """The cell with an interval that holds at the look."""
+        if self.look is None or cell.judged is None or (change := self._estimate(cell, self.look.z())) is None:
+            return cell
+        return replace(cell, change=replace(change, estimate=self.look.with_look_interval(change.estimate)))
+
+    def with_each_limit(self, cell: CellChange, limits: Mapping[int, float] | None) -> CellChange:
+        """The cell with its limit, which its own interval has to exclude; without limits it is not readable."""
+        limit = limits.get(cell.judged.items) if limits is not None and cell.judged is not None else None
+        if cell.judged is None or limit is None:
+            return replace(cell, readable=limits is not None)
+        return replace(cell, loss_limit=limit, limit_excluded=cell.judged.low > -limit)
+
+    def with_limit(self, cell: CellChange, limits: Mapping[int, float] | None) -> CellChange:
+        """The same, where changes of success and of D have to exclude it, each with the confidence of single cells."""
+        cell = self.with_each_limit(cell, limits)
+        if cell.loss_limit is None:
+            return cell
+        alpha, z, confidence = 1 - CELL_INTERVAL_LEVEL, Z_CELL, CELL_INTERVAL_LEVEL
+        if self.look is not None:
+            z, confidence = self.look.z(alpha, of_cell=True), self.look.confidence(alpha, of_cell=True)
+        change = self._estimate(cell, z)
+        known = [part for part in (change.estimate, change.dependence) if math.isfinite(part.value)] if change else []
+        return replace(cell, limit_excluded=all(excludes_cell_loss(part, cell.loss_limit, confidence) for part in known))
+
+    def _estimate(self, cell: CellChange, z: float) -> Change | None:
+        if cell.task not in self.before or cell.task not in self.after:
+            return None
+        included = None if cell.whole else lambda items: items.of_cells([(cell.task, cell.level)])
+        sides = self.before[cell.task], self.after[cell.task]
+        return estimate_change(*sides, outcome=self.decoding, included=included, pseudo_quantile=z)
 
 
 def _estimate_churns(sides: Sides, cells: Collection[TaskLevel], decoding: Decoding) -> dict[TaskLevel, float]:
@@ -326,31 +336,6 @@ def _is_shown_damaged(cell: CellChange, look: Look | None) -> bool:
     if look is None or look.last:
         return cell.is_damaged
     return cell.word == "worsens" and (cell.adjusted_p or 0.0) < 1 - min(look.confidence(), HARM_CONFIDENCE)
-
-
-def _apply_limit(
-    sides_by_task: SidesByTask,
-    cell: CellChange,
-    decoding: Decoding,
-    look: Look | None,
-    limits: Mapping[int, float] | None,
-    *,
-    each: bool,
-) -> CellChange:
-    """The cell with its limit, and whether it excludes it, of success and of D; without limits it is not readable."""
-    limit = limits.get(cell.judged.items) if limits is not None and cell.judged is not None else None
-    if cell.judged is None or limit is None:
-        return replace(cell, readable=limits is not None)
-    if each:
-        return replace(cell, loss_limit=limit, limit_excluded=cell.judged.low > -limit)
-    alpha = 1 - CELL_INTERVAL_LEVEL
-    z, confidence = (Z_CELL, CELL_INTERVAL_LEVEL)
-    if look is not None:
-        z, confidence = look.z(alpha, of_cell=True), look.confidence(alpha, of_cell=True)
-    change = _estimate_cell_change(sides_by_task, cell, decoding, z)
-    known = [part for part in (change.estimate, change.dependence) if math.isfinite(part.value)] if change else []
-    excluded = all(excludes_cell_loss(part, limit, confidence) for part in known)
-    return replace(cell, loss_limit=limit, limit_excluded=excluded)
 
 
 def check_sides(
