@@ -36,8 +36,8 @@ from mixwright.records import (
 )
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verdict.page.answers import interleave_groups, is_gained, is_lost
-from mixwright.verdict.page.arm_words import describe_run
 from mixwright.verdict.page.blocks import keep_filled
+from mixwright.verdict.page.trial import describe_run
 from mixwright.verdict.read_parts import (
     read_chances,
     read_decisions,

@@ -28,7 +28,7 @@ LOG_SETTING = "log before"
 """Setting in the manifest of a comparison of two evaluation logs, which a comparison of checkpoints does not have."""
 GRADERS_COMMAND = "mixwright list graders"
 ADVICE_NONE_RIGHT = "Use a starting model that gets some held-out items right, more steps, or easier items, and try again"
-STAGE_COMMANDS = ("measure", "plan", "steer", "trial")
+STAGE_COMMANDS = ("measure", "plan")
 """Commands of a single stage."""
 
 
@@ -117,11 +117,10 @@ def _find_step_for_mined_rows(run: RunFolder, command_again: str, selection: Sel
     if selection.simple_rule_does:
         step_text = "These rows beat all rows, but not the rows of the simple rule. Train on the simple rule's rows"
         return step_text, str(run.path / "mine" / f"{selection.name}.simple_rule.parquet")
-    words = shlex.split(command_again)
-    if words[1:2] == ["mine"]:
+    if shlex.split(command_again)[1:2] == ["mine"]:
         command = with_option(command_again, "--miner", "MINER")
     else:
-        command = with_option(shlex.join([words[0], "trial", *words[2:]]), "--data", "MINER")
+        command = with_option(with_option(command_again, "--only", "trial"), "--data", "MINER")
     return "Leave the data as they are, or try another miner", command
 
 

@@ -16,8 +16,8 @@ from mixwright.estimates.power import seeds_for
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, format_unit
 from mixwright.records import ChangeWord, Effect, LeverWord, Selection, TrialResult, cell_key
 from mixwright.trial.arm_roles import UNTRAINED_ARM
-from mixwright.verdict.page.arm_words import seed_differences
 from mixwright.verdict.page.text import cell_name, format_count, format_magnitude, join_words
+from mixwright.verdict.page.trial import seed_differences
 from mixwright.verdict.rules.cells import CellChange, clip_interval, find_any_right
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult
