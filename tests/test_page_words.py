@@ -88,16 +88,14 @@ def test_answers_that_were_cut_come_first(tmp_path: Path) -> None:
     assert " --max-new-tokens 64" in second.command
 
 
-@pytest.mark.parametrize("exhausted", [True, False])
-def test_a_trial_on_more_items_is_another_run(tmp_path: Path, exhausted: bool) -> None:
+def test_a_trial_on_more_items_is_another_run(tmp_path: Path) -> None:
     found = (Effect("steered", "frozen", "success", Interval(0.0, -0.1, 0.1, 8), "cannot tell", detectable=0.1),)
-    seen = TrialBasis(8, True, ("steered",), found, lever="steered", items=60, all_items_measured=exhausted)
+    seen = TrialBasis(8, True, ("steered",), found, lever="steered")
     run = RunFolder(tmp_path / "run")
     run.path.mkdir()
     manifest = RunManifest({}, {}, {}, {}, "base", "mixwright run run.yaml --folder runs/run")
     (step,) = list_steps_after_trial(run, manifest, "cannot tell", seen)
-    assert ("All 60 held-out items were measured: add rows" in step.text) == exhausted
-    assert ("more held-out items than 60 (measure.items" in step.text) != exhausted
+    assert "more held-out items (measure.items" in step.text
     assert step.command == f"mixwright run run.yaml --folder {run.path}-2"
 
 
@@ -106,7 +104,7 @@ def trained(low: float, high: float, **fields) -> TrialBasis:
     found = (
         Effect("uniform", "frozen", "success", Interval((low + high) / 2, low, high, 5), "cannot tell", detectable=0.05),
     )
-    return replace(TrialBasis(5, True, ("uniform",), found, steps=6, draws=24, rows=300), **fields)
+    return replace(TrialBasis(5, True, ("uniform",), found), **fields)
 
 
 LOST = {"uniform": [cell("t", None)]}

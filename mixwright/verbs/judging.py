@@ -74,7 +74,8 @@ def judge_by_model(
     by_task = [group_answers(log) for log in logs]
     tasks = [task for task in sorted(by_task[0].keys() & by_task[1].keys()) if _is_for_judge(task, logs, by_task, named)]
     rubric = RUBRIC if gating.judge_rubric is None else read_rubric(gating.judge_rubric)
-    rows = {_key(one): _describe(one, rubric) for log in logs for one in log.answers if one.task in tasks and one.completion}
+    asked_of = [one for log in logs for one in log.answers if one.task in tasks and one.completion]
+    rows = {_key(one): {"key": _key(one), **_describe(one), "rubric": rubric} for one in asked_of}
     if not rows:
         remedy = f"Name a task whose log has completions: --grader TASK={JUDGE}."
         raise InputError("answers for --judge that no metric judges", "none", remedy)
@@ -94,7 +95,7 @@ def judge_by_model(
         asked = {(task, item, one.completion or ""): one for item in sample for side in sides for one in side[item]}
         counted |= {label: labels.get(label) for label in asked}
         missing = [label for label in asked if counted[label] is None]
-        sample_rows += [_describe(one, "") | {"label": labels.get(label)} for label, one in asked.items()]
+        sample_rows += [_describe(one) | {"label": labels.get(label)} for label, one in asked.items()]
         others = [label for label in labels if label[0] == task and label not in asked]  # kept, and not counted
         sample_rows += [dict(zip(("task", "id", "answer"), one, strict=True)) | {"label": labels[one]} for one in others]
         if missing or len(sample) < MIN_ITEMS:
@@ -113,8 +114,7 @@ def judge_by_model(
                 caveats.append(Caveat(task, unjudged, message, prevents_pass=True))
     graded = tuple(_with_grades(log, tasks, grades, counted, done) for log in logs)
     sample_rows.sort(key=lambda row: digest(str(row["id"]), str(row["answer"])))  # the side does not show
-    left_out = ("key", "rubric")
-    lines = "".join(json.dumps({k: v for k, v in row.items() if k not in left_out}) + "\n" for row in sample_rows)
+    lines = "".join(json.dumps(row) + "\n" for row in sample_rows)
     lines = lines if done != set(tasks) else ""
     return JudgedLogs(graded, ModelJudge(name, digest(rubric), tuple(tasks)), tuple(caveats), lines)
 
@@ -177,10 +177,10 @@ def _draw(task: str, sides: Sequence[Mapping[str, object]]) -> list[str]:
     return sorted(sides[0].keys() & sides[1].keys(), key=lambda item: digest(task, item))
 
 
-def _describe(answer: LoggedAnswer, rubric: str) -> dict[str, str]:
-    """Return an answer as a command reads it."""
-    row = {"key": _key(answer), "task": answer.task, "id": answer.item, "prompt": answer.prompt or ""}
-    return row | {"reference": answer.gold or "", "answer": answer.completion or "", "rubric": rubric}
+def _describe(answer: LoggedAnswer) -> dict[str, str]:
+    """Return an answer as a command, or the user, reads it."""
+    row = {"task": answer.task, "id": answer.item, "prompt": answer.prompt or ""}
+    return row | {"reference": answer.gold or "", "answer": answer.completion or ""}
 
 
 def _key(answer: LoggedAnswer) -> str:

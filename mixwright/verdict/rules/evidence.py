@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -224,19 +223,6 @@ class Evidence:
         if path not in self._scores:
             self._scores[path] = scores_of_items(self.read_answers(answers_file(path)))
         return self._scores[path]
-
-    def count_rows(self) -> Counter[str]:
-        """Count the rows of the corpus by split; empty without one, as in a comparison of two checkpoints."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        path = self.run.corpus / "rows.parquet"
-        if not path.is_file():
-            return Counter()
-        try:
-            return Counter(pq.read_table(path, columns=["split"])["split"].to_pylist())
-        except (OSError, pa.ArrowException) as error:
-            raise InputError("rows.parquet of a saved corpus", str(error)[:120], "Save it again.", file=path) from None
 
     def pair_arms(self, arm: str, against: str) -> Sides | None:
         """Return the scores of two arms after training, per seed that both finished, the reference first."""

@@ -18,7 +18,7 @@ from mixwright.records import RunManifest, Selection, Step, Verdict
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.text import format_count, percent
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
-from mixwright.verdict.rules.trial import Advice, TrialBasis, read_number
+from mixwright.verdict.rules.trial import Advice, TrialBasis
 
 DEFAULT_COMMAND, PLAN_COMMAND = "mixwright run run.yaml", "mixwright plan MODEL TRAIN"
 """Where nobody noted how the run was started."""
@@ -70,14 +70,10 @@ def list_steps_after_trial(
     longer_text = "Nothing changed, for better or worse: raise train.steps or change train.learning_rate, and try again"
     undecided_step = (f"Set trial.seeds: {seeds} in the settings, and continue" if seeds else "Continue", command)
     if basis is not None and not seeds:
-        more_than_text = f" than {basis.items:,}" if basis.items else ""
-        undecided_step = (
-            f"Measure more held-out items{more_than_text} (measure.items in the settings), and try again",
-            command_elsewhere,
+        more_text = (
+            "Measure more held-out items (measure.items in the settings, or more rows if all were measured), and try again"
         )
-        if basis.all_items_measured:
-            step_text = f"All {basis.items:,} held-out items were measured: add rows to the held-out file, and try again"
-            undecided_step = (step_text, command_elsewhere)
+        undecided_step = (more_text, command_elsewhere)
     step_by_advice = {
         "train": ("Give your TRL trainer the plan", steering_option),
         "train with losses": ("If that is acceptable, give your TRL trainer the plan", steering_option),
@@ -209,12 +205,12 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
     if words[1:2] == ["verdict"] and "--eval" not in words:
         return [*steps, Step("Add test items of your own", with_option(command, "--eval", "FILE"))]
     needed, cells = _count_items_needed(verdict), len(_items_of_cells(verdict))
-    if needed and 0 < read_number(settings, LARGEST_CELL_ROWS_SETTING) <= read_number(settings, "items"):
+    if needed and 0 < _read_number(settings, LARGEST_CELL_ROWS_SETTING) <= _read_number(settings, "items"):
         longer_command = with_option(with_option(command, "--eval", "FILE_WITH_MORE_ROWS"), "--items", str(needed))
         rows_per_cell = max(needed - (verdict.total.items if verdict.total else 0) // cells, 1)
         more = f"Add about {rows_per_cell:,} questions per task, because all questions of the file were asked"
         return [*steps, Step(more, longer_command)]
-    minutes = math.ceil((needed or 0) * cells * read_number(settings, PACE_SETTING) / 60)
+    minutes = math.ceil((needed or 0) * cells * _read_number(settings, PACE_SETTING) / 60)
     price = f" (about {format_count(minutes, 'minute')})" if minutes else ""
     longer_command = with_option(command, "--items", str(needed)) if needed else command
     return [*steps, Step(f"Ask more questions{price}", longer_command)]
@@ -249,3 +245,9 @@ def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, 
     needed = _count_items_needed(verdict)
     about = f" (about {needed:,} per task)" if needed else ""
     return [Step(f"Log more questions for both models{about}, and compare again", command)]
+
+
+def _read_number(settings: Mapping[str, Any], name: str) -> float:
+    """A number among settings; 0 where there is none."""
+    value = settings.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0

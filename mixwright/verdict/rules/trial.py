@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from mixwright.estimates.judgement import MIN_SEEDS, change_word
 from mixwright.estimates.outcome import estimate_change
@@ -60,16 +60,6 @@ class TrialBasis:
     """Seeds that would see a difference of the margin; None where no number of seeds would."""
     decoding: Outcome = "greedy"
     """What the primary outcome is read from."""
-    items: int = 0
-    """Held-out items that were measured; 0 where it is not known."""
-    all_items_measured: bool = False
-    """Whether these are all that there are."""
-    steps: int = 0
-    """Optimiser steps of every arm that trains; 0 where they are not known."""
-    draws: int = 0
-    """Rows drawn in them, repeats included."""
-    rows: int = 0
-    """Training rows that there are."""
     any_right: bool = True
     """Whether any answer of any arm was right under the declared decoding."""
     selection: Selection | None = None
@@ -180,9 +170,6 @@ def say_advice(advice: Advice, basis: TrialBasis) -> str:
     gains_verb = (
         f"gains {margin}" if basis.graded else f"{'lowers' if lower_is_better else 'raises'} {reading.title} by {margin}"
     )
-    drawn_text = f" in {format_count(basis.steps, 'step')}" if basis.steps else ""
-    if basis.steps and basis.draws and basis.rows:
-        drawn_text += f" ({format_count(basis.draws, 'sample')} from {format_count(basis.rows, 'training row')})"
     sentence_by_advice = {
         "check the grader": CHECK_GRADER_SENTENCE,
         "none right": NONE_RIGHT_SENTENCE,
@@ -203,7 +190,7 @@ def say_advice(advice: Advice, basis: TrialBasis) -> str:
         "keep uniform": "Keep your files as they are (uniform): nothing tried here beats that."
         if len(basis.trained) > 1
         else "Keep your files as they are (uniform): that beats no training, and nothing else was tried.",
-        "no gain": f"No gain: no way of training {gains_verb} over no training{drawn_text}.",
+        "no gain": f"No gain: no way of training {gains_verb} over no training.",
         "not this plan": f"Do not use {plan}: {better_arms} did better.",
         "missing": f"Inconclusive: {join_words(basis.missing)} did not run, and nothing can be compared without it.",
         "cannot tell": _format_seeds(basis),
@@ -221,18 +208,15 @@ def _format_seeds(basis: TrialBasis) -> str:
     cannot_tell_text = f"Inconclusive: {format_count(basis.seeds, 'seed')} can only show differences of at least {size_text}"
     if basis.seeds_needed is not None:
         return f"{cannot_tell_text}; run {basis.seeds_needed} seeds."
-    more_than = f" than the {basis.items:,} there are" if basis.all_items_measured else ""
     margin = format_magnitude(basis.margin, READINGS[basis.decoding].unit)
-    return f"{cannot_tell_text}, and more seeds alone would not show {margin}; use more held-out items{more_than}."
+    return f"{cannot_tell_text}, and more seeds alone would not show {margin}; use more held-out items."
 
 
 def read_trial_basis(evidence: Evidence, result: TrialResult, gate: GateResult | None) -> TrialBasis:
     """What the rule sees of a trial; the gate only if somebody asked it. Raises InputError for a broken file."""
-    settings, row_counts = evidence.settings, evidence.count_rows()
     trained = tuple(arm for arm in result.arms if arm != UNTRAINED_ARM and arm not in result.nulls)
     judgement = next((judgement for judgement in result.judgements if judgement.arm == evidence.arm), None)
     any_right, right_as_declared = find_any_right(evidence.sides_by_arm.values(), result.decoding)
-    items, step_count = max((effect.items for effect in result.effects), default=0), int(read_number(settings, "steps"))
     lever = judgement.arm if judgement else ""
     return TrialBasis(
         seeds=len(result.seeds),
@@ -247,11 +231,6 @@ def read_trial_basis(evidence: Evidence, result: TrialResult, gate: GateResult |
         margin=result.margin,
         seeds_needed=_count_seeds_needed(evidence, result, lever),
         decoding=result.decoding,
-        items=items,
-        all_items_measured=0 < row_counts["eval"] <= items,
-        steps=step_count,
-        draws=step_count * int(read_number(settings, "prompts_per_step")),
-        rows=row_counts["train"],
         selection=result.selection,
         gate=gate if evidence.question is not None else None,
     )
@@ -301,9 +280,3 @@ def _count_seeds_needed(evidence: Evidence, result: TrialResult, lever: str) -> 
             return None
         seeds_needed = max(seeds_needed, effect_seeds)
     return seeds_needed or None
-
-
-def read_number(settings: Mapping[str, Any], name: str) -> float:
-    """A number among settings; 0 where there is none."""
-    value = settings.get(name)
-    return float(value) if isinstance(value, int | float) else 0.0
