@@ -142,13 +142,11 @@ def _say_same(verdict: Verdict, margin: float) -> str:
     if verdict.outcome == "inconclusive":
         if verdict.reason != "too few items":
             return f"INCONCLUSIVE for {verdict.after}. {_say_inconclusive(verdict, '')}"
-        ends = f" (it may be {points(mean.low)} to {points(mean.high)})" if mean is not None else ""
+        ends = f" (it may be {_ends(mean)})" if mean is not None else ""
         return f"INCONCLUSIVE: a difference of {margin:g} points is not ruled out{ends}; {counts}."
     changed = [change for change in verdict.tasks if change.word in (*LOSSES, "learned", "commonest")]
     named = f" {_name_changes(changed, verdict.unit)}." if changed else ""
-    size = (
-        f" On average {points(mean.value)} points ({points(mean.low)} to {points(mean.high)})." if mean is not None else ""
-    )
+    size = f" On average {points(mean.value)} points ({_ends(mean)})." if mean is not None else ""
     return f"NOT THE SAME: {verdict.after} answers unlike {verdict.before}; {counts}.{size}{named}"
 
 
@@ -296,12 +294,12 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
             return f"{gain}No earlier answer {verbs}, so there is nothing to protect."
         return f"{gain}It is not shown that it {verbs} as often as before: {join_some(shares)}."
     if gate is not None and gate.mean is not None:
-        ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
         if gate.mean.low > -gate.margin:
             loss = "a larger loss of a single task is not ruled out"
         else:
             loss = f"a drop of {100 * gate.margin:g} points is not ruled out"
-        return f"{_say_lower(verdict)}{gain}The average changed by {points(gate.mean.value)} points ({ends}): {loss}."
+        change = f"The average changed by {points(gate.mean.value)} points ({_ends(gate.mean)})"
+        return f"{_say_lower(verdict)}{gain}{change}: {loss}."
     return f"{gain}There are too few questions to see a loss."
 
 
@@ -317,7 +315,7 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
     reasons += _explain_causes(verdict)
     reasons += [
         f"Items whose {one.column} is {to_line(one.value, limit=40)} changed by {points(one.change)} points: "
-        f"{points(one.gap.value)} ({points(one.gap.low)} to {points(one.gap.high)}) compared with others of their tasks."
+        f"{say_mean(one.gap)} compared with others of their tasks."
         for one in verdict.by_column[:MAX_NAMED]
         if one.gap.value < 0
     ]
@@ -431,10 +429,10 @@ def say_average(verdict: Verdict) -> str:
             group += (
                 f" of {gate.cells}, the others could not be judged" if gate.named else ", without improved and weak ones"
             )
-        ends = f"{points(gate.mean.low)} to {points(gate.mean.high)}"
+        change = f"{points(gate.mean.value)} points ({_ends(gate.mean)})"
         if gate.same:
-            return f"Average of all tasks: {points(gate.mean.value)} points ({ends}). Allowed: ±{100 * gate.margin:g}."
-        return f"Average of {group}: {points(gate.mean.value)} points ({ends}). Allowed: {MINUS_SIGN}{100 * gate.margin:g}."
+            return f"Average of all tasks: {change}. Allowed: ±{100 * gate.margin:g}."
+        return f"Average of {group}: {change}. Allowed: {MINUS_SIGN}{100 * gate.margin:g}."
     if verdict.total is None:
         return ""
     change, unit = verdict.total.change, format_unit(verdict.unit)
@@ -444,7 +442,11 @@ def say_average(verdict: Verdict) -> str:
 
 def say_mean(mean: Interval) -> str:
     """Return a mean change with its interval, in points."""
-    return f"{points(mean.value)} ({points(mean.low)} to {points(mean.high)})"
+    return f"{points(mean.value)} ({_ends(mean)})"
+
+
+def _ends(interval: Interval) -> str:
+    return f"{points(interval.low)} to {points(interval.high)}"
 
 
 def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
@@ -468,9 +470,7 @@ def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
     for part, name in (("shuffled", "with prompts shuffled"), ("dependence", "that depends on the prompt")):
         interval: Interval | None = getattr(total, part, None)
         if interval is not None:
-            lines.append(
-                f"Success {name}: {points(interval.value)} points ({points(interval.low)} to {points(interval.high)})."
-            )
+            lines.append(f"Success {name}: {points(interval.value)} points ({_ends(interval)}).")
     for kept in verdict.answers_kept:
         if kept.task in verdict.not_judged or kept.task in verdict.lost_answers or not verdict.graded:
             ends = (kept.kept.value, kept.kept.low, kept.kept.high)

@@ -70,9 +70,7 @@ def list_steps_after_trial(
     longer_text = "Nothing changed, for better or worse: raise train.steps or change train.learning_rate, and try again"
     undecided_step = (f"Set trial.seeds: {seeds} in the settings, and continue" if seeds else "Continue", command)
     if basis is not None and not seeds:
-        more_text = (
-            "Measure more held-out items (measure.items in the settings, or more rows if all were measured), and try again"
-        )
+        more_text = "Measure more held-out items (measure.items in the settings, or add rows), and try again"
         undecided_step = (more_text, command_elsewhere)
     step_by_advice = {
         "train": ("Give your TRL trainer the plan", steering_option),
