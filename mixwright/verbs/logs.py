@@ -289,7 +289,3 @@ def _list_notes(
         if found.sampled:
             message = f"answers of {join_some(unlike)} are greedy, and those of other tasks are sampled"
         yield Observation(CHECK, None, "info", len(unlike), len(found.judged), message, "")
-    uneven = [task.name for task in found.judged if len({len(one) for item in task.items for one in item.answers}) > 1]
-    if uneven:
-        message = f"items of {join_some(uneven)} have different numbers of answers; each item counts once"
-        yield Observation(CHECK, None, "info", len(uneven), len(found.judged), message, "")

@@ -199,8 +199,6 @@ class Part(NamedTuple):
     """Content."""
     note: str = ""
     """Few words after the heading, such as a count."""
-    is_open: bool = False
-    """Whether it is open at first."""
 
 
 def tabulate(caption: str, rows: Sequence[Mapping[str, str]], texts: Collection[str]) -> Table:
