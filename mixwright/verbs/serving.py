@@ -174,35 +174,29 @@ def ask_what_lacks(
     Raises:
         InputError: the server fails, or the folder has other things in it, or answers that were asked for in another way.
     """
-    served = ServedModel(asking)
     _open_folder(folder, asking)
-    with RunFolder(folder).lock(), contextlib.closing(served):
-        return _ask_what_lacks(served, folder, picked, samples, parallel)
-
-
-def _ask_what_lacks(
-    served: ServedModel, folder: Path, picked: tuple[Example, ...], samples: int, parallel: int
-) -> dict[Key, Reply | str]:
-    asking, replies = served.asking, _read_kept(folder / ANSWERS, picked)
-    wanted = [Request((item.task, item.id, n), item.prompt) for item in picked for n in range(max(samples, 1))]
-    missing = [request for request in wanted if request.key not in replies]
-    say(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens")
-    known = [(request, reply) for request in wanted if isinstance(reply := replies.get(request.key), Reply)]
-    if known:
-        say(f"server: reusing {len(known):,} of {len(wanted):,} answers in {folder}")
-    try:
-        served.try_abilities([request.prompt for request in (*[one for one, _ in known[: TRIED_PROMPTS // 2]], *missing)])
-        _check_same_model(served, known, folder)
-    except InputError as error:
-        if missing or error.file == str(folder):
-            raise
-        say(f"warning: could not check that the server still serves that model: {error}")
-    if missing:
-        if served.lacking:
-            say(f"server: it does not support {join_some(served.lacking)}")
-        replies |= _ask(served, missing, folder / ANSWERS, parallel=parallel)
-    _say_what_came([replies[request.key] for request in wanted], asking)
-    return replies
+    with RunFolder(folder).lock(), contextlib.closing(ServedModel(asking)) as served:
+        replies = _read_kept(folder / ANSWERS, picked)
+        wanted = [Request((item.task, item.id, n), item.prompt) for item in picked for n in range(max(samples, 1))]
+        missing = [request for request in wanted if request.key not in replies]
+        say(f"server: {asking.url}, model {asking.model}, answers of up to {asking.max_tokens:,} tokens")
+        known = [(request, reply) for request in wanted if isinstance(reply := replies.get(request.key), Reply)]
+        if known:
+            say(f"server: reusing {len(known):,} of {len(wanted):,} answers in {folder}")
+        try:
+            tried = [*[request for request, _ in known[: TRIED_PROMPTS // 2]], *missing]
+            served.try_abilities([request.prompt for request in tried])
+            _check_same_model(served, known, folder)
+        except InputError as error:
+            if missing or error.file == str(folder):
+                raise
+            say(f"warning: could not check that the server still serves that model: {error}")
+        if missing:
+            if served.lacking:
+                say(f"server: it does not support {join_some(served.lacking)}")
+            replies |= _ask(served, missing, folder / ANSWERS, parallel=parallel)
+        _say_what_came([replies[request.key] for request in wanted], asking)
+        return replies
 
 
 def _check_same_model(served: ServedModel, known: Sequence[tuple[Request, Reply]], folder: Path) -> None:
