@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cli_call import Call, write
 from verdicts import damaged
 
@@ -157,10 +156,10 @@ def test_tasks_are_measured_lowest_first_and_ten_are_shown(call: Call) -> None:
     assert "16.2%" in out.splitlines()[0], "91 of 560 items"
 
 
-def test_a_plan_goes_through_a_pipe_and_its_shares_add_up(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shares_of_a_plan_and_of_its_report_add_up(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("plan", settings(monkeypatch))
-    code, out, _ = call(*arguments, "--dry-run")
-    weights = yaml.safe_load(out)["stages"][0]["weights"]
+    code, out, _ = call(*arguments, "--dry-run", "--json")
+    weights = json.loads(out)["plan"]["stages"][0]["weights"]
     assert (code, sum(weights.values())) == (0, pytest.approx(1))
     _, report, _ = call(*arguments)
     rows = {line.split()[0]: line.split()[1:] for line in report.splitlines() if line.startswith("  ") and "x" in line}
