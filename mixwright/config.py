@@ -225,9 +225,8 @@ class TrialConfig:
 
     arms: tuple[str, ...] = ("uniform", "equal_shares", "steered")
     """Arms to train (`mixwright list arms`). `frozen`, the untrained starting model, is always measured. `steered`, the
-    plan, is called helpful only if it beats all three references: `frozen`, `uniform` and `equal_shares`. Ablations
-    (`without_gates`, ...) are compared with `steered`, which must be listed, too. Nulls may be listed here or under
-    `nulls`."""
+    plan, is called helpful only if it beats all three references: `frozen`, `uniform` and `equal_shares`. Nulls may be
+    listed here or under `nulls`."""
     nulls: tuple[str, ...] = ("shuffled_levels", "permuted")
     """Control runs whose signal is scrambled; they are trained only if an arm beats every reference. SFT and DPO have no
     rewards, so `permuted` means `permuted_weights` there."""

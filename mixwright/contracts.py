@@ -119,7 +119,7 @@ class Miner(ABC):
 
     @abstractmethod
     def mine(self, corpus: Corpus, rows: TrainRows, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
-        """Rows with a weight and a reason each, or new rows with their parents. The learner is left as it was."""
+        """Rows with a reason each, or new rows with their parents. The learner is left as it was."""
 
 
 class Adapter(ABC):
@@ -246,7 +246,7 @@ class Monitor(Steerer):
         """Alarms about what has been observed so far."""
 
 
-Role = Literal["lever", "reference", "null", "ablation"]
+Role = Literal["lever", "reference", "null"]
 """What an arm is tried as."""
 Rows = Literal["all", "random_like", "mined", "simple_rule"]
 """Training rows of a branch: those of the corpus, as many random ones as were mined, those of the table that `trial.data`
@@ -281,8 +281,7 @@ class Arm:
 
     References are the simple rules that a user could take instead: a lever helps only against each of them; the untrained
     model is one, and always runs. Nulls lack what a lever claims to work by; they run when a lever helps, and are made from
-    that lever's own plan. Ablations are the plan with one part left out; the plan as it stands, which is a lever, is
-    compared with them, and they are no levers of their own.
+    that lever's own plan.
     """
 
     ROLE: ClassVar[Role] = "lever"

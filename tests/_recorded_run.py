@@ -164,9 +164,6 @@ def help_the_plan() -> None:
 
 def graded_run() -> None:
     """GRPO: a trial of every arm; then the scan, the miners, and a trial over mined rows."""
-    from mixwright import catalog
-
-    left = [name for name in catalog.listing("arms") if name.startswith("without_")]
     planner = {"mastered_share": 0.2}
     miners = {
         "pruning": {"steps": 4, "runs": 2, "batch": 8},
@@ -179,7 +176,7 @@ def graded_run() -> None:
         train={"beta": 0.02},
         model={"warmup": {"steps": 120, "batch_size": 32, "cells": {"sum@1": 1, "last": 1}}},
         mine={"options": miners},
-        trial={"arms": [*ARMS, *left], "nulls": list(NULLS)},
+        trial={"arms": ARMS, "nulls": list(NULLS)},
     )
     write_settings("grpo", data)
     command("measure", "grpo.yaml", "--folder", "grpo")

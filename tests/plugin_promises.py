@@ -169,7 +169,7 @@ def check_check(cls: type[Check]) -> None:
 
 
 def check_miner(cls: type[Miner], learner: Learner) -> None:
-    """Training rows alone, none twice, each with a weight and a reason; same rng, same rows; the model is as it was.
+    """Training rows alone, none twice, each with a reason; same rng, same rows; the model is as it was.
 
     Args:
         cls: the miner.
@@ -192,7 +192,7 @@ def check_miner(cls: type[Miner], learner: Learner) -> None:
     require(bool(result.rows) != bool(result.new_rows), "chosen rows, or new ones")
     row_ids = [row.id for row in result.rows]
     require(len(set(row_ids)) == len(row_ids) and set(row_ids) <= train_ids, "training rows, none twice")
-    require(all(row.weight > 0 and row.reason for row in (*result.rows, *result.harmful)), "a weight and a reason per row")
+    require(all(row.reason for row in (*result.rows, *result.harmful)), "a reason per row")
     for example in result.new_rows:
         require({"parents", "provenance"} <= set(example.extra), "new rows name their parents and how they were made")
         require(

@@ -23,7 +23,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.tool_messages import with_tools
 from mixwright.corpus.trainable import check_training
 from mixwright.errors import InputError
-from mixwright.mine.exports import make_record
+from mixwright.plan.mined_rows import make_record
 from mixwright.records import Example, Objective, Plan, Stage, plain
 from mixwright.tool_calls import find_calls, text_of
 from mixwright.verbs.export import build_mix, write_mix
@@ -455,7 +455,7 @@ def test_mined_rows_are_read_again(form: str, tmp_path: Path) -> None:
     sft = [replace(row, chosen=None, rejected=None) for row in rows]
     pairs = [replace(row, extra={}) for row in rows]
     for kind in (sft, pairs):
-        found = read_corpus(jsonl(tmp_path / "rows.jsonl", *(make_record(row, 0.5) for row in kind)))
+        found = read_corpus(jsonl(tmp_path / "rows.jsonl", *(make_record(row) for row in kind)))
         assert [row.id for row in found] == [row.id for row in kind]
         names = ("target", "answer") if kind[0].chosen is None else ("chosen", "rejected")
         for one, other in zip(found, kind, strict=True):

@@ -17,7 +17,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.masks import is_trained, mask_of, read_spans, trained_spans
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.mine.exports import export_rows
+from mixwright.plan.mined_rows import export_rows
 from mixwright.records import Example, Plan, Stage
 from mixwright.verbs.export import TextHandling, build_mix, write_mix
 

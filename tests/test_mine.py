@@ -18,13 +18,13 @@ from mixwright.catalog import create
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.mine.choosing import COPIES_PER_ROW, TrainRows, check_row_count, count_to_keep, resample_by_weight, train_rows
-from mixwright.mine.exports import export_rows, make_record
+from mixwright.mine.choosing import TrainRows, check_row_count, count_to_keep, train_rows
 from mixwright.mine.job import (
     is_mined,
     mined_from_digest,
 )
 from mixwright.mine.stage import MIN_TASK_ROWS, Mining, mine, summary_of, with_min_rows, write_mined
+from mixwright.plan.mined_rows import export_rows, make_record
 from mixwright.records import Example, MinedRow, MiningResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
@@ -45,7 +45,7 @@ class Fixed:
         self.ids = ids
 
     def mine(self, *_: Any) -> MiningResult:
-        return MiningResult("fixed", tuple(MinedRow(name, 1.0, "told to") for name in self.ids))
+        return MiningResult("fixed", tuple(MinedRow(name, "told to") for name in self.ids))
 
 
 def of_task(corpus: Corpus, task: str) -> list[str]:
@@ -54,13 +54,6 @@ def of_task(corpus: Corpus, task: str) -> list[str]:
 
 def test_shares_are_of_one_row_at_least() -> None:
     assert [count_to_keep(10, keep) for keep in (0.001, 0.25, 1.0)] == [1, 2, 10]
-
-
-def test_rows_are_repeated_by_weight() -> None:
-    for seed in range(20):
-        counts = np.bincount(resample_by_weight(np.array([1.0, 3.0, 0.5, 0.5]), np.random.default_rng(seed)), minlength=4)
-        assert counts.sum() == 4 * COPIES_PER_ROW
-        assert all(expected - 1 < count < expected + 1 for count, expected in zip(counts, (3.2, 9.6, 1.6, 1.6), strict=True))
 
 
 def test_rows_that_were_not_scanned_are_told(corpus: Corpus, tmp_path: Path) -> None:
@@ -118,7 +111,7 @@ def test_no_more_rows_are_kept_than_the_share_that_was_asked_for(count: int, kee
     tasks = {f"i{n}": ("many" if n % 5 else "few") for n in range(count)}
     asked = count_to_keep(count, keep)
     many = [name for name, task in tasks.items() if task == "many"]
-    chosen = tuple(MinedRow(name, 1.0, "x") for name in (*many[: asked - 1], "i0"))
+    chosen = tuple(MinedRow(name, "x") for name in (*many[: asked - 1], "i0"))
     kept = with_min_rows(MiningResult("m", chosen), tasks)
     assert len({row.id for row in kept.rows}) == len(kept.rows) == asked
     assert sum(tasks[row.id] == "few" for row in kept.rows) == max(asked // 5, 1)
@@ -128,12 +121,12 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     names = of_task(corpus, "add")[:30]
     mined = MiningResult(
         "m",
-        tuple(MinedRow(name, 2.0, "why") for name in names),
-        harmful=(MinedRow("m5", 0.3, "against"),),
-        simple_rule_rows=(MinedRow("m6", 1.0, "of it"),),
+        tuple(MinedRow(name, "why") for name in names),
+        harmful=(MinedRow("m5", "against"),),
+        simple_rule_rows=(MinedRow("m6", "of it"),),
     )
     path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), tmp_path)
-    assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "weight": 2.0, "reason": "why"}
+    assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "reason": "why"}
     assert pq.read_table(tmp_path / "m.harmful.parquet")["id"].to_pylist() == ["m5"]
     assert pq.read_table(tmp_path / "m.simple_rule.parquet")["id"].to_pylist() == ["m6"]
     told = summary_of(path)
@@ -153,19 +146,17 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in (tmp_path / "talks" / "rows.jsonl").read_text().splitlines()]
     told = [rows[0][name][0]["role"] for name in ("prompt", "chosen", "rejected")]
     assert told == ["user", "assistant", "assistant"], "as the run measures them"
-    datasets = pytest.importorskip("datasets")
-    assert datasets.load_from_disk(str(tmp_path / "out" / "dataset"))["weight"] == [2.0] * 30
 
 
 def test_a_row_has_the_fields_of_its_kind() -> None:
     chat = ({"role": "user", "content": "2 + 2 ="},)
-    plain = make_record(Example("1", "t", "2 + 2 =", answer="4"), 1.0)
-    assert plain == {"id": "1", "task": "t", "weight": 1.0, "prompt": "2 + 2 =", "completion": "4", "answer": "4"}
-    assert make_record(Example("1", "t", chat, target="4"), 1.0)["messages"][-1] == {"role": "assistant", "content": "4"}
-    pair = make_record(Example("1", "t", "2 + 2 =", chosen="4", rejected="5"), 1.0)
+    plain = make_record(Example("1", "t", "2 + 2 =", answer="4"))
+    assert plain == {"id": "1", "task": "t", "prompt": "2 + 2 =", "completion": "4", "answer": "4"}
+    assert make_record(Example("1", "t", chat, target="4"))["messages"][-1] == {"role": "assistant", "content": "4"}
+    pair = make_record(Example("1", "t", "2 + 2 =", chosen="4", rejected="5"))
     assert (pair["chosen"], pair["rejected"], "completion" in pair) == ("4", "5", False)
     said = ({"role": "assistant", "content": "4"},)
-    pair = make_record(Example("1", "t", chat, chosen=said, rejected=({"role": "assistant", "content": "5"},)), 1.0)
+    pair = make_record(Example("1", "t", chat, chosen=said, rejected=({"role": "assistant", "content": "5"},)))
     assert (pair["prompt"], pair["chosen"]) == ([*chat], [*said]), "messages stay messages"
 
 

@@ -159,8 +159,8 @@ def test_what_cannot_be_chosen_between_is_said(tmp_path: Path) -> None:
 def test_random_rows_are_of_as_many_prompts(tmp_path: Path) -> None:
     corpus = two_sources()
     ids = [f"short{n}" for n in range(PROMPTS)]
-    pq.write_table(pa.table({"id": ids, "weight": [1.0] * PROMPTS}), tmp_path / "x.parquet")
-    pq.write_table(pa.table({"id": [*ids[:-1], "long0"], "weight": [1.0] * PROMPTS}), tmp_path / "y.parquet")
+    pq.write_table(pa.table({"id": ids}), tmp_path / "x.parquet")
+    pq.write_table(pa.table({"id": [*ids[:-1], "long0"]}), tmp_path / "y.parquet")
     once, twice = (read_data(tmp_path / f"{name}.parquet", corpus) for name in "xy")
     assert once.digest_of_rows("random_like") != twice.digest_of_rows("random_like")
     for seed in range(5):

@@ -9,7 +9,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError
 from mixwright.records import Cell, CellAssessment, Example, Plan, Stage
-from mixwright.trial.arm_roles import PLAN_ARM, UNTRAINED_ARM, assign_roles, idle_ablations, null_name, why_left_out
+from mixwright.trial.arm_roles import PLAN_ARM, UNTRAINED_ARM, assign_roles, null_name, why_left_out
 from mixwright.trial.training import corpus_reward
 
 CELLS = (Cell("gcd", 1.0, 30, 0.3), Cell("gcd", 2.0, 10, 0.3), Cell("sum", 1.0, 60, 0.1))
@@ -35,10 +35,6 @@ ROLES = {
     "uniform": "reference",
     "equal_shares": "reference",
     "steered": "lever",
-    "without_controllers": "ablation",
-    "without_gates": "ablation",
-    "without_selector": "ablation",
-    "without_weights": "ablation",
     "shuffled_levels": "null",
     "permuted": "null",
 }
@@ -46,30 +42,6 @@ ROLES = {
 
 def branch(name):
     return catalog.create("arms", name).branch(PLAN, CELLS)
-
-
-@pytest.mark.parametrize("part", ["selector", "gates", "controllers"])
-def test_an_arm_that_leaves_a_part_out_keeps_the_rest(part):
-    whole, (stage,) = PLAN.stages[0], branch(f"without_{part}").plan.stages
-    assert getattr(stage, part) in ("uniform", ())
-    for other in ("selector", "gates", "controllers", "monitors", "weights"):
-        if other != part:
-            assert getattr(stage, other) == getattr(whole, other)
-    assert ("selectors.difficulty" in stage.options) == (part != "selector")
-    assert stage.options["engine"] == whole.options["engine"]
-
-
-def test_an_ablation_of_what_the_plan_does_not_have_is_left_out():
-    plain = replace(PLAN, stages=(replace(PLAN.stages[0], gates=(), controllers=()),))
-    arms = assign_roles(TrialConfig(("steered", "without_controllers", "without_gates", "without_selector")))
-    assert idle_ablations(arms, plain, corpus()) == ("without_controllers", "without_gates")
-    assert idle_ablations(arms, PLAN, corpus()) == ()
-
-
-def test_without_the_planned_weights_tasks_weigh_by_their_rows():
-    (stage,) = branch("without_weights").plan.stages
-    assert stage.weights == {"gcd": 0.4, "sum": 0.6}
-    assert replace(stage, weights=PLAN.stages[0].weights) == PLAN.stages[0]
 
 
 def corpus(levels=(1.0, 2.0)):
@@ -128,11 +100,6 @@ def test_frozen_always_runs_and_nulls_of_old_settings_are_nulls():
     assert (old.references, old.levers) == (("frozen", "uniform"), ("steered",))
     assert old.nulls == ("permuted_weights", "permuted", "shuffled_levels")
     assert assign_roles(TrialConfig(("steered", "frozen"))).always_run == ("frozen", "steered")
-    parts = assign_roles(TrialConfig(("without_gates", "steered", "uniform")))
-    assert (parts.levers, parts.ablations) == (("steered",), ("without_gates",))
-    assert parts.always_run == ("frozen", "uniform", "steered", "without_gates")
-    with pytest.raises(InputError, match="Add 'steered' to trial"):
-        assign_roles(TrialConfig(("uniform", "without_gates")))
     with pytest.raises(InputError, match="'uniform', a reference"):
         assign_roles(TrialConfig(nulls=("uniform",)))
     with pytest.raises(InputError, match="Nearest: permuted"):

@@ -54,10 +54,9 @@ def last_digits(rng: random.Random) -> tuple[Corpus, list[str]]:
     return Corpus.from_examples(rows), clean
 
 
-def write_selection(path: Path, ids: list[str], weights: list[float] | None = None) -> Path:
+def write_selection(path: Path, ids: list[str]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    columns = {"id": ids, "weight": weights or [1.0] * len(ids), "reason": ["by hand"] * len(ids)}
-    pq.write_table(pa.table(columns), path)
+    pq.write_table(pa.table({"id": ids, "reason": ["by hand"] * len(ids)}), path)
     return path
 
 
@@ -85,19 +84,6 @@ def test_random_rows_are_as_many_of_each_task_and_others_for_every_seed(tmp_path
     assert not any(name.startswith("e") for name in ids)
 
 
-def test_weights_become_copies_and_random_rows_have_the_same_ones(tmp_path: Path) -> None:
-    corpus = two_tasks()
-    path = write_selection(tmp_path / "x.parquet", ["a1", "a2", "b1"], [3.0, 1.0, 9.0])
-    data = read_data(path, corpus)
-    mined = choose_rows("mined", corpus, data, 0).table["id"].to_pylist()
-    copies = Counter(name.partition("~")[0] for name in mined)
-    assert copies == {"a1": 6, "a2": 2, "b1": 4}  # 4 copies a row: shares 3/4 and 1/4 of 8; the whole of 4
-    assert len(set(mined)) == 12
-    like = Counter(name.partition("~")[0] for name in choose_rows("random_like", corpus, data, 3).table["id"].to_pylist())
-    assert sorted(count for name, count in like.items() if name[0] == "a") == [2, 6]
-    assert any("in proportion to their weights" in note for note in data_notes(data, corpus, plan_of({"a": 0.5, "b": 0.5})))
-
-
 def test_rows_that_fill_no_batch_are_repeated_whole(tmp_path: Path) -> None:
     corpus = two_tasks()
     rows = choose_rows("mined", corpus, read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2", "b1"]), corpus), 0)
@@ -117,17 +103,19 @@ def test_the_plan_keeps_its_weights_over_the_tasks_that_have_rows(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("ids", "weights", "words"),
+    ("columns", "words"),
     [
-        (["a1", "e1"], None, "arms are judged on the held-out rows"),
-        (["a1", "a1"], None, "each id once"),
-        (["a1"], [-1.0], "a weight of 0 or more"),
-        (["a1"], [0.0], "rows with a weight above 0"),
+        ({"id": ["a1", "e1"]}, "arms are judged on the held-out rows"),
+        ({"id": ["a1", "a1"]}, "each id once"),
+        ({"id": ["a1", "a2"], "weight": [1.0, 2.0]}, "rows that count the same"),
+        ({"id": pa.array([], pa.string())}, "selected rows, got none"),
+        ({"name": ["a1"]}, "a column id"),
     ],
 )
-def test_tables_of_no_use_are_refused(tmp_path: Path, ids: list[str], weights: list[float] | None, words: str) -> None:
+def test_tables_of_no_use_are_refused(tmp_path: Path, columns: dict[str, Any], words: str) -> None:
+    pq.write_table(pa.table(columns), tmp_path / "x.parquet")
     with pytest.raises(InputError, match=words):
-        read_data(write_selection(tmp_path / "x.parquet", ids, weights), two_tasks())
+        read_data(tmp_path / "x.parquet", two_tasks())
 
 
 def test_new_rows_are_checked_and_their_null_is_random_rows_or_the_miners_own(tmp_path: Path) -> None:
@@ -135,7 +123,7 @@ def test_new_rows_are_checked_and_their_null_is_random_rows_or_the_miners_own(tm
     made = Corpus.from_examples([Example(f"m{n}", "b", f"new {n} = ", target="1", answer="1") for n in range(4)])
     pq.write_table(made.table, tmp_path / "made.parquet")
     data = read_data(tmp_path / "made.parquet", corpus)
-    assert (data.size, len(choose_rows("mined", corpus, data, 0))) == (4, 4)
+    assert (len(data.mined), len(choose_rows("mined", corpus, data, 0))) == (4, 4)
     assert Counter(choose_rows("random_like", corpus, data, 0).table["task"].to_pylist()) == {"b": 4}
     pq.write_table(made.table.slice(0, 2), tmp_path / "made.random_like.parquet")
     assert choose_rows("random_like", corpus, read_data(tmp_path / "made.parquet", corpus), 0).table["id"].to_pylist() == [

@@ -143,16 +143,6 @@ def test_a_second_call_takes_finished_branches_over(finished):
     assert {folder: (folder / "branch.json").stat().st_mtime_ns for folder in before} == before
 
 
-def test_an_ablation_of_what_the_plan_lacks_is_left_out_with_a_note(finished):
-    run, _, _ = finished
-    trial = dataclasses.replace(CONFIG.trial, arms=("uniform", "steered", "without_controllers"))
-    result = try_folder(run, dataclasses.replace(CONFIG, trial=trial), progress=lambda *_: None)
-    assert "without_controllers" not in result.arms
-    assert result.ablations == ()
-    assert any("ablation without_controllers" in note for note in result.notes)
-    assert not run.branch("without_controllers", 0).exists()
-
-
 def test_a_branch_that_fails_leaves_nothing_and_keeps_what_was_finished(finished):
     run, _, _ = finished
     before = {folder: (folder / "branch.json").read_bytes() for _, _, folder in run.branches()}

@@ -308,20 +308,6 @@ def test_measurements_without_answers_are_refused(tmp_path):
         summarise(run, config, assign_roles(config.trial))
 
 
-def test_the_plan_is_told_against_itself_without_a_part_and_no_judgement_follows_from_that(tmp_path, helps):
-    after = {**HELPS, "without_gates": flat(0.7)}
-    run, config = trial(tmp_path, after, arms=(*ALL, "without_gates"))
-    found = summarise(run, config, assign_roles(config.trial))
-    assert found.judgements == helps.judgements, "an ablation is no lever, and makes no word of one stricter"
-    assert (found.judgements[0].arm, found.judgements[0].word) == ("steered", "helps")
-    assert found.ablations == ("without_gates",)
-    assert {e.against for e in found.effects if e.arm == "without_gates"} == set()
-    (part,) = (e for e in found.effects if (e.arm, e.against, e.name) == ("steered", "without_gates", "success"))
-    assert part.word == "no change"
-    assert part.difference.value == pytest.approx(0, abs=0.02)
-    assert not [e for e in helps.effects if e.against == "without_gates"]
-
-
 def test_a_trial_without_samples_has_no_effect_on_them(tmp_path):
     """`measure.samples: 0`: greedy decoding alone; what was not sampled is no number, and result.json holds none."""
     run, config = trial(tmp_path, HELPS)

@@ -1,4 +1,4 @@
-"""Rows that a miner may choose, with their values, and rows repeated by weight."""
+"""Rows that a miner may choose, with their values."""
 
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from mixwright.records import Example
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-
-
-COPIES_PER_ROW = 4
-"""Rows that rows of unequal weights are resampled to, per row, so that small weights count."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +67,3 @@ def count_to_keep(count: int, keep: float) -> int:
 def draw_few_rows(rows: Sequence[Example], limit: int, rng: np.random.Generator) -> list[Example]:
     """At most so many rows, drawn at random, in the order of the corpus."""
     return [rows[at] for at in np.sort(rng.permutation(len(rows))[:limit]).tolist()]
-
-
-def resample_by_weight(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Places of rows of one task, each as often as its weight says: `COPIES_PER_ROW` per row on average, in order.
-
-    Systematic resampling: a share w of n draws gives floor or ceil of w n copies.
-    """
-    ends, count = np.cumsum(weights) / weights.sum(), COPIES_PER_ROW * len(weights)
-    ticks = (np.arange(count) + rng.random()) / count
-    return np.minimum(np.searchsorted(ends, ticks), len(weights) - 1)

@@ -127,7 +127,7 @@ def with_min_rows(mined: MiningResult, tasks: Mapping[str, str]) -> MiningResult
         missing = max(min_rows[task] - chosen_counts[task], 0)
         if ids_put_back := [name for name in task_ids if name not in kept_ids][:missing]:
             why = "the task would have too few rows"
-            rows_put_back += [MinedRow(name, 1.0, f"put back: {why}") for name in ids_put_back]
+            rows_put_back += [MinedRow(name, f"put back: {why}") for name in ids_put_back]
             notes.append(
                 f"Task {task} would have kept {chosen_counts[task]} of {count} rows; {len(ids_put_back)} were put back: "
                 f"{why}."
@@ -146,7 +146,7 @@ def with_min_rows(mined: MiningResult, tasks: Mapping[str, str]) -> MiningResult
 def write_mined(mining: Mining, folder: Path, mined_from: str = "") -> Path:
     """Write `<miner>.parquet` and `<miner>.json`, a `MiningSummary`, into a folder; returns the table's path.
 
-    Chosen rows have the columns id, weight and reason; new rows have the columns of a corpus. What is harmful stands in
+    Chosen rows have the columns id and reason; new rows have the columns of a corpus. What is harmful stands in
     `<miner>.harmful.parquet`, the null of new rows in `<miner>.random_like.parquet`, rows of the simplest rule with the same
     knowledge in `<miner>.simple_rule.parquet`.
     """
@@ -190,9 +190,9 @@ def summary_of(table: Path) -> MiningSummary | None:
 
 
 def _make_table(rows: Sequence[MinedRow] | Sequence[Example]) -> Any:
-    """New rows with the columns of a corpus, chosen ones with id, weight and reason."""
+    """New rows with the columns of a corpus, chosen ones with id and reason."""
     examples = [row for row in rows if isinstance(row, Example)]
     if examples:
         return build_table(examples)
-    schema = pa.schema([("id", pa.string()), ("weight", pa.float64()), ("reason", pa.string())])
+    schema = pa.schema([("id", pa.string()), ("reason", pa.string())])
     return pa.table({name: [getattr(row, name) for row in rows] for name in schema.names}, schema=schema)

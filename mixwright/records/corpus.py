@@ -148,10 +148,8 @@ class MinedRow:
 
     id: str
     """Of the example in the corpus."""
-    weight: float
-    """Above 0, relative to the other rows of its task."""
     reason: str
-    """One sentence: what speaks for it."""
+    """One sentence: what speaks for it, or against it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +171,7 @@ class MiningResult:
     rollouts: int = 0
     """Completions that were sampled for it, which are charged."""
     harmful: tuple[MinedRow, ...] = ()
-    """Training rows that speak against a protected task; weights say how much."""
+    """Training rows that speak against a protected task; the reason says how much."""
     notes: tuple[str, ...] = ()
     """What a reader has to know before it is used; one sentence each."""
 

@@ -200,8 +200,6 @@ class TrialResult:
     """Change that does not matter."""
     notes: tuple[str, ...] = ()
     """What a reader of the numbers has to know, one sentence each."""
-    ablations: tuple[str, ...] = ()
-    """Which of the arms are the plan with one part left out."""
     power: tuple[Power, ...] = ()
     """What the trial could see, as worked out before its first branch: against the untrained model, and against another
     trained arm."""

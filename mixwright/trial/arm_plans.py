@@ -1,19 +1,17 @@
-"""Plans that arms train under: without levers, with one part less, with stages joined, and permuted."""
+"""Plans that arms train under: without levers, with stages joined, and permuted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from mixwright.plan.baseline import task_counts
 from mixwright.records import Cell, Plan, Stage
 
-LEFT_OUT_VALUES: dict[str, Any] = {"selector": "uniform", "gates": (), "controllers": ()}
-"""Part of a stage -> its value when it is left out."""
 WEIGHT_PERMUTATION_SEED, ORDER_PERMUTATION_SEED = 5_000_011, 8_000_009
 """Permutations of weights: added to the branch's seed; of stages: a second number beside it."""
 
@@ -45,27 +43,6 @@ def equal_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
 def _with_weights(plan: Plan, weights: dict[str, float], planner: str, selector: str) -> Plan:
     stages = [replace(stage, weights=weights, rehearse=(), selector=selector) for stage in without_levers(plan).stages]
     return Plan(planner, tuple(stages), plan.cells)
-
-
-def without_part(plan: Plan, cells: Sequence[Cell], *, part: Literal["weights", "selector", "gates", "controllers"]) -> Plan:
-    """Return the plan without one part of its stages: shares of the examples in place of the weights, or no such lever."""
-    if part == "weights":
-        weights = proportional_plan(plan, cells).stages[0].weights
-        stages = [replace(stage, weights=weights) for stage in plan.stages]
-    else:
-        stages = [_without_lever(stage, part) for stage in plan.stages]
-    return replace(plan, planner=f"{plan.planner} without {part}", stages=tuple(stages), why={})
-
-
-def _without_lever(stage: Stage, part: str) -> Stage:
-    """Return the stage without a kind of lever and without the options of what is gone."""
-    levers = getattr(stage, part)
-    names = (levers,) if isinstance(levers, str) else levers
-    kind = "selectors" if part == "selector" else part
-    options = dict(stage.options)
-    for name in names:
-        options.pop(f"{kind}.{name}", None)
-    return replace(stage, options=options, **{part: LEFT_OUT_VALUES[part]})
 
 
 def joint_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:

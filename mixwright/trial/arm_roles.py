@@ -1,4 +1,4 @@
-"""Roles of a trial's arms: references, levers, ablations of the plan, and the nulls that run for a lever that helps."""
+"""Roles of a trial's arms: references, levers, and the nulls that run for a lever that helps."""
 
 from __future__ import annotations
 
@@ -40,13 +40,11 @@ class Arms:
     """Arms that are judged."""
     nulls: tuple[str, ...]
     """Arms that run only for a lever that beats every reference."""
-    ablations: tuple[str, ...] = ()
-    """Arms that are the plan with one part left out."""
 
     @property
     def always_run(self) -> tuple[str, ...]:
-        """References, levers and ablations, which run whatever comes out."""
-        return (*self.references, *self.levers, *self.ablations)
+        """References and levers, which run whatever comes out."""
+        return (*self.references, *self.levers)
 
 
 def choose_arms(config: RunConfig, run: RunFolder | None = None, relative_to: Path = Path()) -> Arms:
@@ -77,13 +75,13 @@ def assign_roles(config: TrialConfig, *, has_simple_rule: bool = False) -> Arms:
         has_simple_rule: whether there is a simple rule next to the mined rows.
 
     Raises:
-        InputError: an arm is unknown, one under nulls is none, or an ablation has no plan to be compared with.
+        InputError: an arm is unknown, or one under nulls is none.
     """
     arms, nulls = config.arms, config.nulls
     if config.data is not None:
         rule_arms = (SIMPLE_RULE_ARM,) if has_simple_rule else ()
         arms, nulls = ("all", RANDOM_ARM, *rule_arms, MINED_ARM, *filter(is_data_arm, config.arms)), ()
-    arms_by_role: dict[Role, list[str]] = {"reference": [UNTRAINED_ARM], "lever": [], "null": [], "ablation": []}
+    arms_by_role: dict[Role, list[str]] = {"reference": [UNTRAINED_ARM], "lever": [], "null": []}
     for arm in arms:
         if config.data is None and is_data_arm(arm):
             raise InputError(f"trial.data for the arm {arm}", "none", "Name a table of mined rows, or remove the arm.")
@@ -92,11 +90,7 @@ def assign_roles(config: TrialConfig, *, has_simple_rule: bool = False) -> Arms:
         if (role := role_of(null)) != "null":
             raise InputError("nulls under trial.nulls", f"{null!r}, a {role}", "List it under trial.arms.")
         arms_by_role["null"].append(null)
-    if arms_by_role["ablation"] and PLAN_ARM not in arms_by_role["lever"]:
-        ablation = arms_by_role["ablation"][0]
-        remedy = f"Add {PLAN_ARM!r} to trial.arms, or remove {ablation!r}."
-        raise InputError(f"{PLAN_ARM!r} , because other arms are compared with it", f"{ablation!r} alone", remedy)
-    return Arms(*(tuple(dict.fromkeys(arms_by_role[role])) for role in ("reference", "lever", "null", "ablation")))
+    return Arms(*(tuple(dict.fromkeys(arms_by_role[role])) for role in ("reference", "lever", "null")))
 
 
 def with_order_arms(arms: Arms, plan: Plan) -> Arms:
@@ -122,11 +116,6 @@ def nulls_for_objective(nulls: Sequence[str], objective: str) -> tuple[str, ...]
     if objective == "grpo":
         return tuple(nulls)
     return tuple(dict.fromkeys(PERMUTED_WEIGHTS_ARM if null == PERMUTED_REWARDS_ARM else null for null in nulls))
-
-
-def idle_ablations(arms: Arms, plan: Plan, corpus: Corpus) -> tuple[str, ...]:
-    """Return the ablations that would train the plan as it is, because it does not have what they leave out."""
-    return tuple(arm for arm in arms.ablations if make_branch(arm, plan, corpus).plan.stages == plan.stages)
 
 
 def make_branch(arm: str, plan: Plan, corpus: Corpus) -> Branch:

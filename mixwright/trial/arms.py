@@ -1,16 +1,14 @@
 """Arms of a trial, one class each: the name that settings use is that of the class in small letters, `equal_shares`.
 
 Each declares what sets it apart from the plan under trial, and nothing else. References are the simple rules that a user
-could take instead, levers what is tried, ablations the plan with one part less, and nulls lack what a lever claims to work
-by. The last four belong to a trial over data (`trial.data`).
+could take instead, levers what is tried, and nulls lack what a lever claims to work by. The last four belong to a trial over
+data (`trial.data`).
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 from mixwright.contracts import Arm
-from mixwright.trial.arm_plans import equal_plan, joint_plan, proportional_plan, without_part
+from mixwright.trial.arm_plans import equal_plan, joint_plan, proportional_plan
 
 
 class Frozen(Arm):
@@ -93,58 +91,6 @@ class Lora(Arm):
     """
 
     ADAPTER = "lora"
-
-
-class WithoutWeights(Arm):
-    """Ablation: the plan under trial without the planned weights; the difference to `steered` is what they are worth.
-
-    Source: ablation, one part left out at a time.
-    Unit: one branch per seed.
-    Cost: one training run per seed.
-    Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
-    """
-
-    ROLE = "ablation"
-    CHANGE_PLAN = staticmethod(partial(without_part, part="weights"))
-
-
-class WithoutSelector(Arm):
-    """Ablation: the plan under trial without the selector; the difference to `steered` is what it is worth.
-
-    Source: ablation, one part left out at a time.
-    Unit: one branch per seed.
-    Cost: one training run per seed.
-    Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
-    """
-
-    ROLE = "ablation"
-    CHANGE_PLAN = staticmethod(partial(without_part, part="selector"))
-
-
-class WithoutGates(Arm):
-    """Ablation: the plan under trial without the gates; the difference to `steered` is what they are worth.
-
-    Source: ablation, one part left out at a time.
-    Unit: one branch per seed.
-    Cost: one training run per seed.
-    Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
-    """
-
-    ROLE = "ablation"
-    CHANGE_PLAN = staticmethod(partial(without_part, part="gates"))
-
-
-class WithoutControllers(Arm):
-    """Ablation: the plan under trial without the controllers; the difference to `steered` is what they are worth.
-
-    Source: ablation, one part left out at a time.
-    Unit: one branch per seed.
-    Cost: one training run per seed.
-    Blind spot: parts that stand in for one another look worthless one by one; leave out several to see that.
-    """
-
-    ROLE = "ablation"
-    CHANGE_PLAN = staticmethod(partial(without_part, part="controllers"))
 
 
 class Permuted(Arm):

@@ -91,7 +91,7 @@ def train_within(
 
     Args:
         trial: what is tried.
-        arms: references, levers and ablations.
+        arms: references and levers.
         deadline: of the run.
         say: told what was left out, or added.
 

@@ -22,7 +22,6 @@ from mixwright.trial.arm_roles import (
     PLAN_ARM,
     Arms,
     choose_arms,
-    idle_ablations,
     make_branch,
     null_name,
     nulls_for_objective,
@@ -146,28 +145,18 @@ def run_trial(
     """
     run = trial.run
     deadline = deadline or Deadline(trial.config.trial.budget_minutes)
-    arms, notes = _drop_idle_ablations(trial)
+    arms = trial.arms
     trial.measure()
     powers = foresee_power(trial.config, run, trial.corpus, trial.base)
     for line in format_power(powers):
         say(f"  {line}")
     trial, seed_notes = train_within(trial, arms.always_run, deadline, say)
-    result = _try_nulls(trial, arms, [*notes, *seed_notes], deadline)
-    result = replace(result, power=powers)
+    notes = [] if trial.data is None else data_notes(trial.data, trial.corpus, trial.plan)
+    result = replace(_try_nulls(trial, arms, [*notes, *seed_notes], deadline), power=powers)
     write_json(run.result, result)
     for partial in run.result.parent.glob(".*.partial"):  # of arms and seeds that were dropped since
         shutil.rmtree(partial, ignore_errors=True)
     return result
-
-
-def _drop_idle_ablations(trial: Trial) -> tuple[Arms, list[str]]:
-    """Return the arms without ablations of what the plan lacks, and notes on these and on mined rows."""
-    arms = trial.arms
-    idle_arms = idle_ablations(arms, trial.plan, trial.corpus)
-    notes = [f"The ablation {arm} was left out, because the plan does not have that part." for arm in idle_arms]
-    if trial.data is not None:
-        notes += data_notes(trial.data, trial.corpus, trial.plan)
-    return replace(arms, ablations=tuple(arm for arm in arms.ablations if arm not in idle_arms)), notes
 
 
 def _try_nulls(trial: Trial, arms: Arms, earlier_notes: Sequence[str], deadline: Deadline) -> TrialResult:
@@ -201,5 +190,5 @@ def _try_nulls(trial: Trial, arms: Arms, earlier_notes: Sequence[str], deadline:
 def _describe_table(data: DataTable, corpus: Corpus) -> MinedTable:
     """Return what the summary says of a table; the price of mining is in the file that the miner left next to it."""
     summary, training_rows = summary_of(data.path), len(corpus.select(split="train"))
-    table = MinedTable(data.path.stem, data.size, training_rows, data.new_rows)
+    table = MinedTable(data.path.stem, len(data.mined), training_rows, data.new_rows)
     return table if summary is None else replace(table, price=summary.price, rule=summary.simple_rule)

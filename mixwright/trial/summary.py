@@ -11,7 +11,7 @@ from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
 from mixwright.records import Effect, Judgement, Selection, TrialResult
 from mixwright.run.folder import RunFolder
-from mixwright.trial.arm_roles import MINED_ARM, PLAN_ARM, RANDOM_ARM, UNTRAINED_ARM, Arms, assign_roles, is_data_arm
+from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, UNTRAINED_ARM, Arms, assign_roles, is_data_arm
 from mixwright.trial.effects import (
     Contrast,
     Findings,
@@ -48,7 +48,7 @@ def summarise(
     Args:
         run: with the finished branches.
         config: seeds, margin, declared decoding.
-        arms: references, levers and ablations, all of which ran.
+        arms: references and levers, all of which ran.
         nulls: lever -> the null arms that ran for it.
         notes: what else a reader has to know.
         data: the mined rows of a trial over data.
@@ -72,7 +72,6 @@ def summarise(
         arms=names,
         references=arms.references,
         nulls=nulls_run,
-        ablations=arms.ablations,
         seeds=seeds,
         rows=tuple(rows),
         effects=tuple(effects),
@@ -139,9 +138,7 @@ def _judge_arms(
     """Effects, those in single tasks, judgements, and the contrasts of mined rows, where it is a trial over data.
 
     Each lever's contrasts with its references are one family for Holm, those with its nulls another. So neither more levers
-    nor more references hide a loss, and whether nulls ran changes no earlier p value. The plan
-    against itself without one part (its ablations) is a family of its own, from which no judgement follows, so that
-    ablations make no word of a lever stricter.
+    nor more references hide a loss, and whether nulls ran changes no earlier p value.
     """
     against_references, against_nulls = [], []
     for lever in arms.levers:
@@ -161,11 +158,9 @@ def _judge_arms(
             required = arms.references
         judgements.append(judge_lever(lever, lever_contrasts, required, null_contrasts))
     helping = {judgement.arm for judgement in judgements if judgement.word == "helps"}
-    against_ablations = contrasts(findings, [(PLAN_ARM, ablation) for ablation in arms.ablations])
     effects = [
         effects_of(findings, contrast, helps=contrast.arm in helping) for contrast in (*against_references, *against_nulls)
     ]
-    effects += [effects_of(findings, contrast) for contrast in against_ablations]
     task_effects = [effects_by_task(findings, contrast) for contrast in against_references if contrast.arm in arms.levers]
     mined_contrasts = [contrast for contrast in against_references if contrast.arm == MINED_ARM]
     return [*itertools.chain(*effects)], [*itertools.chain(*task_effects)], judgements, mined_contrasts

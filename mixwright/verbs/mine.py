@@ -12,9 +12,9 @@ import typer
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, one_line
-from mixwright.mine.exports import export_rows
 from mixwright.mine.job import mine_in_run, options_of
 from mixwright.mine.stage import make_miner
+from mixwright.plan.mined_rows import export_rows
 from mixwright.records import MiningSummary, TrialResult, Verdict
 from mixwright.run import pipeline
 from mixwright.run.folder import RunFolder, check_own_folder, read_json, write_json
@@ -66,7 +66,7 @@ def mine(
         placing: Cluster and engine of the workers, over those of the settings.
         miner: Method to choose or create rows (mixwright list miners).
         keep: Share of the rows to keep, 0 to 1.
-        export_to: Folder for the rows: JSONL and datasets.
+        export_to: Folder for the rows, as JSONL.
         tried: Also train on them and compare: measure, plan, trial, verdict.
         budget: With --try: time for the whole command, such as 90s, 20m or 1h30m; as many seeds are trained as fit.
         folder: Run folder; default: runs/<name of RUN.YAML>.
@@ -101,7 +101,7 @@ def mine(
         if export_to.exists():
             shutil.rmtree(export_to)
         text_handling = read_text_handling(settings.model, settings.train.max_new_tokens)
-        lines += export_rows(path, Corpus.load(run.corpus), export_to, text_handling.form)
+        lines.append(export_rows(path, Corpus.load(run.corpus), export_to, text_handling.form))
         write_json(export_to / MINED_FILE, summary)
     if summary.kind == "chosen rows" and summary.rows == summary.training_rows:
         return Mined(path, (*lines, "All rows are kept, so there is nothing to try."), run)

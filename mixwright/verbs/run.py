@@ -199,7 +199,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
     rows_per_prompt = train_config.generations if is_grpo else 1
     drawn_text = f"{train_config.steps * train_config.prompts * rows_per_prompt} {'rollouts' if is_grpo else 'rows'}"
     tasks = join_some([f"{name} ({_name_judge(task)})" for name, task in corpus.tasks.items()])
-    roles = {"references": arms.references, "levers": arms.levers, "ablations": arms.ablations}
+    roles = {"references": arms.references, "levers": arms.levers}
     roles |= {"nulls, only if a lever beats every reference": arms.nulls} if arms.levers else {}
     compared_text = "; ".join(f"{role}: {', '.join(names) or 'none'}" for role, names in roles.items())
     power_lines = power.foresee_power(config, folder, corpus, base_of(config.model, folder))

@@ -68,7 +68,7 @@ class Frontier(ScanMiner):
         only_answer = "the only answer to its prompt"
         if not candidates.has_alternatives.any():
             note = "No prompt has two candidates, so there is nothing to choose: all rows are kept."
-            return MiningResult("frontier", tuple(MinedRow(name, 1.0, only_answer) for name in rows.ids), notes=(note,))
+            return MiningResult("frontier", tuple(MinedRow(name, only_answer) for name in rows.ids), notes=(note,))
         if len(candidates.source_names) < 2:
             remedy = "Name that column in mine.options.frontier.source."
             raise InputError(f"a column {self.source!r} with several sources of candidates", "one source", remedy)
@@ -95,7 +95,7 @@ class Frontier(ScanMiner):
                 )
                 notes.append(f"Task {task}: rows kept per source, for prompts with several candidates: {counts_by_source}.")
         reasons |= dict.fromkeys(rows_without_alternatives, only_answer)
-        kept_rows = tuple(MinedRow(rows.ids[row_index], 1.0, reasons[row_index]) for row_index in sorted(reasons))
+        kept_rows = tuple(MinedRow(rows.ids[row_index], reasons[row_index]) for row_index in sorted(reasons))
         return MiningResult("frontier", kept_rows, rollouts=rollouts, notes=(*notes, FEW_STEPS_NOTE))
 
     def _keep_in_task(

@@ -6,7 +6,7 @@ gradients of protected tasks are harmful. Words (BM25) and hidden states can sta
 no worse on one of two pools. A trial also compares with the rows of the named targets alone, which needs no scan.
 
 Source: LESS, 2402.04333 (cosines, no products; without a warm-up it was level with random rows).
-Unit: cosine of gradients, mean over shots; weight 1 for each row.
+Unit: cosine of gradients, mean over shots.
 Cost: none beyond the scan's gradient sketch (words and hidden states: the scan's cheaper columns or none).
 Blind spot: first order, so that rows which say the same again are all chosen; the pool may hold none like the shots.
 """
@@ -64,12 +64,10 @@ class Influence(ScanMiner):
         mean_by_target = np.stack(
             [scores[:, rows.tasks[shots] == task].mean(1) for task in dict.fromkeys(rows.tasks[shots])], 1
         )
-        target_rows = [
-            MinedRow(rows.ids[row_index], 1.0, "a row of the targets") for row_index in shots.tolist() if self.targets
-        ]
+        target_rows = [MinedRow(rows.ids[row_index], "a row of the targets") for row_index in shots.tolist() if self.targets]
         mean, unit = scores.mean(1), "BM25" if self.by == "words" else "cosine"
         chosen_rows = target_rows + [
-            MinedRow(rows.ids[pool[row_index]], 1.0, f"{unit} {mean[row_index]:.3g} with the targets' rows")
+            MinedRow(rows.ids[pool[row_index]], f"{unit} {mean[row_index]:.3g} with the targets' rows")
             for row_index in choose_in_turn(mean_by_target, min(max(count - len(target_rows), 1), len(pool))).tolist()
         ]
         compared_with = f"the {len(shots)} shots, training rows of the targets"
@@ -83,7 +81,7 @@ class Influence(ScanMiner):
         rows_of_targets = (
             _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         )
-        rule_rows = tuple(MinedRow(rows.ids[row_index], 1.0, "a row of the targets") for row_index in rows_of_targets)
+        rule_rows = tuple(MinedRow(rows.ids[row_index], "a row of the targets") for row_index in rows_of_targets)
         rule_description = f"the {len(rule_rows)} training rows of {join_some(self.targets)} alone" if rule_rows else ""
         simple_rule = {"simple_rule_rows": rule_rows, "simple_rule_description": rule_description}
         return MiningResult("influence", tuple(chosen_rows), harmful=tuple(harmful), notes=tuple(notes), **simple_rule)
@@ -114,7 +112,7 @@ class Influence(ScanMiner):
         mean = self._scores(corpus, rows, pool, protected_rows).mean(1)
         worst = np.argsort(mean, kind="stable")[: max(len(pool) // 100, 1)]
         return [
-            MinedRow(rows.ids[pool[at]], float(-mean[at]), f"cosine {mean[at]:.3g} with the protected tasks' rows")
+            MinedRow(rows.ids[pool[at]], f"cosine {mean[at]:.3g} with the protected tasks' rows")
             for at in worst.tolist()
             if mean[at] < 0
         ]

@@ -7,7 +7,7 @@ seeds and by rows; else all rows are kept.
 
 Source: Sorscher et al., 2206.14486 (which end depends on abundance; metrics differ); EL2N: Paul et al., 2107.07075.
     Ayed and Hayou, 2302.06960: at 30 % or less random rows are hard to beat, and a share at random helps (`random_share`).
-Unit: EL2N, mean over target tokens of the length of (probabilities - one-hot); weight 1 for each row.
+Unit: EL2N, mean over target tokens of the length of (probabilities - one-hot).
 Cost: 7 x `runs` short trainings of `steps` steps (4 x `runs` where one fraction is tried), beyond the scan.
 Blind spot: the proxy is short: where a whole run is far longer, data are less abundant for it than for the proxy.
 """
@@ -117,7 +117,7 @@ class Pruning(ScanMiner):
         reasons = {
             at: f"el2n {scores[at]:.3g}: among the {end} of its task" for at in ranked_rows if scores[at] == scores[at]
         }
-        mined_rows = tuple(MinedRow(rows.ids[at], 1.0, reasons.get(at, "drawn at random")) for at in chosen.tolist())
+        mined_rows = tuple(MinedRow(rows.ids[at], reasons.get(at, "drawn at random")) for at in chosen.tolist())
         return MiningResult("pruning", mined_rows, notes=tuple(notes))
 
     def _run_crossover(
@@ -163,7 +163,7 @@ class Pruning(ScanMiner):
 
 def _keep_all_rows(rows: TrainRows, notes: Sequence[str]) -> MiningResult:
     """All rows as they stand."""
-    all_rows = tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids)
+    all_rows = tuple(MinedRow(name, "all rows are kept") for name in rows.ids)
     return MiningResult("pruning", all_rows, notes=tuple(notes))
 
 

@@ -199,5 +199,5 @@ def _fully_rewritten(new_rows: Rows, fact_rows: Rows, facts_by_row: Sequence[Seq
 
 def _keep_all_rows(rows: Rows, why: str, notes: Sequence[str], rollouts: int = 0) -> MiningResult:
     """All rows as they stand."""
-    all_rows = tuple(MinedRow(row.id, 1.0, "all rows are kept") for row in rows)
+    all_rows = tuple(MinedRow(row.id, "all rows are kept") for row in rows)
     return MiningResult("self_edits", all_rows, rollouts=rollouts, notes=(*notes, f"{why} All rows are kept unchanged."))

@@ -6,7 +6,7 @@ that are like the trusted ones, about the share `error` is left out by chance, w
 
 Source: conformal p-values for outliers, Bates et al. 2104.08279, with the halves in turn, Vovk 1208.0806; that a model of
     trusted rows tells rows apart: reducible loss, 2206.07137.
-Unit: p-value of a row's least likely target token among those of the trusted rows; weight 1 for each row that is kept.
+Unit: p-value of a row's least likely target token among those of the trusted rows.
 Cost: two short trainings of `steps` steps (a LoRA adapter), and reading all training rows twice.
 Blind spot: a right row of a kind that no trusted row is of is left out, too; a fault that the trusted rows share is kept.
 """
@@ -79,9 +79,7 @@ class Trusted(Miner):
         by_task = rows.by_task()
         if not self.targets:
             note = "No rows are trusted, so all rows are kept. Name the trusted tasks in mine.options.trusted.targets."
-            return MiningResult(
-                "trusted", tuple(MinedRow(name, 1.0, "all rows are kept") for name in rows.ids), notes=(note,)
-            )
+            return MiningResult("trusted", tuple(MinedRow(name, "all rows are kept") for name in rows.ids), notes=(note,))
         if learner is None:
             raise InputError("a model for short trainings", "none", "Name a model.")
         if not set(self.targets) <= set(by_task) or set(self.targets) >= set(by_task):
@@ -101,7 +99,7 @@ class Trusted(Miner):
         p_by_row = dict(zip(others.tolist(), p_values.tolist(), strict=True))
         kept = [at for at in range(len(rows.ids)) if p_by_row.get(at, 1.0) > self.error]
         reasons = {at: f"p {p:.2g} among the trusted rows" for at, p in p_by_row.items()}
-        mined = tuple(MinedRow(rows.ids[at], 1.0, reasons.get(at, "a trusted row")) for at in kept)
+        mined = tuple(MinedRow(rows.ids[at], reasons.get(at, "a trusted row")) for at in kept)
         left_out = len(rows.ids) - len(kept)
         least_likely = [at for at, p in sorted(p_by_row.items(), key=lambda pair: pair[1])[:5] if p <= self.error]
         notes = [
@@ -112,7 +110,7 @@ class Trusted(Miner):
             examples = [corpus[int(rows.corpus_indices[at])] for at in least_likely]
             places = ", ".join(example.source or example.id for example in examples)
             notes.append(f"Check some of them by hand: {places}.")
-        rule = tuple(MinedRow(rows.ids[at], 1.0, "a trusted row") for at in trusted.tolist())
+        rule = tuple(MinedRow(rows.ids[at], "a trusted row") for at in trusted.tolist())
         described = f"the {len(rule)} training rows of {join_some(self.targets)} alone"
         return MiningResult("trusted", mined, notes=tuple(notes), simple_rule_rows=rule, simple_rule_description=described)
 

@@ -88,7 +88,7 @@ def trial_parts(result: TrialResult) -> list[Part]:
 
 
 def _about(result: TrialResult) -> list[Block]:
-    roles = {"References": result.references, "Nulls": result.nulls, "The plan without one part": result.ablations}
+    roles = {"References": result.references, "Nulls": result.nulls}
     named = " ".join(f"{role}: {', '.join(arms)}." for role, arms in roles.items() if arms)
     unit = READINGS[result.decoding].unit
     margin = f"{format_magnitude(result.margin, unit)} {format_unit(unit)}"

@@ -120,7 +120,7 @@ class Evidence:
         result = self.trial
         if result is None:
             return next(iter(self.branches), "")
-        other_arms = {*result.references, *result.nulls, *result.ablations}
+        other_arms = {*result.references, *result.nulls}
         levers = [arm for arm in result.arms if arm not in other_arms]
         return next(iter([*levers, *(effect.arm for effect in result.effects), *result.arms]), "")
 
