@@ -19,7 +19,7 @@ for step in range(40):
         answers = tuple(str(golds[index]) if win else "99" for win in rng.random(4) < solves[cell.key])
         rewards = tuple(float(answer == golds[index]) for answer in answers)
         groups.append(GroupOutcome(pool.ids[index], cell.task, cell.level, step, rewards, answers=answers))
-    actions = engine.observe(groups, Signals(step, groups=len(groups)))
+    actions = engine.observe(groups, Signals(step))
     if step % 10 == 0:
         print(f"step {step}: {[f'{group.task}@{group.level}' for group in groups]}, {len(actions)} actions")
 first = {decision.what: decision for decision in reversed(engine.take_decisions())}

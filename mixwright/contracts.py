@@ -202,14 +202,6 @@ class Selector(Steerer):
             rng: the only source of chance.
         """
 
-    def cell_states(self) -> dict[str, str]:
-        """What it takes cells for, by `task@level`; empty when it has no such picture. Shown in the log, read by nobody."""
-        return {}
-
-    def remarks(self) -> dict[str, str]:
-        """What has to be known before the first draw, by a word for it: a line each in decisions.jsonl; empty for none."""
-        return {}
-
 
 class Admission(NamedTuple):
     """A gate's answer."""

@@ -150,8 +150,8 @@ def transfer() -> list[Measurement]:
 def signals(step: int) -> list[Signals]:
     """The step's numbers, calm and alarming, with and without a KL."""
     return [
-        Signals(step, groups=8),
-        Signals(step, beta=0.04, kl_nats=0.3 * step, groups=8, refused=3),
+        Signals(step),
+        Signals(step, beta=0.04, kl_nats=0.3 * step),
     ]
 
 

@@ -9,19 +9,29 @@ from typing import Any
 import plugin_samples as samples
 import pytest
 import yaml
-from steer_world import outcome, pool
-from test_engine_guards import SUCCESS, TASKS, planned
+from steer_world import SUCCESS, outcome, pool
 
 from mixwright import catalog
 from mixwright.errors import InputError
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Cell, PairOutcome, Plan, Signals, from_data, to_data
+from mixwright.records import Cell, CellAssessment, PairOutcome, Plan, Signals, Stage, from_data, to_data
 from mixwright.run.folder import read_plan
 from mixwright.steer.engine import Engine
 
-EVEN = {task: 1 / len(TASKS) for task in TASKS}
+EVEN = dict.fromkeys(("chain", "count", "gcd", "lcm", "prime", "spell"), 1 / 6)
 CELLS = (Cell("a", 1.0, 10, 0.0), Cell("b", None, 10, 0.0))
 NAN = float("nan")
+
+
+def planned(weights: dict[str, float], **changes: Any) -> Plan:
+    """A plan that knows the world's success."""
+    cells = [
+        CellAssessment(
+            task, float(level), "unknown", success, 0.0, 256, 60, max(0.0, success - 0.04), min(1.0, success + 0.04)
+        )
+        for (task, _, level), success in ((key.partition("@"), success) for key, success in SUCCESS.items())
+    ]
+    return Plan("hand", (Stage("s", "grpo", 10, weights, **changes),), tuple(cells))
 
 
 @pytest.mark.parametrize(

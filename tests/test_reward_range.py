@@ -12,42 +12,45 @@ from trainers_tiny import UNIFORM, make, read, vowels
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import GroupOutcome
-from mixwright.steer.beside.reward_range import RewardRange
+from mixwright.records import GroupOutcome, Plan, Stage
+from mixwright.steer.beside.files import SteeringFiles
+from mixwright.steer.beside.run import RunSteering
+from mixwright.steer.engine import Engine
+from mixwright.steer.pool import make_pool
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.*:FutureWarning")  # TRL sets the older name
 
 
-def batch(*rewards: float) -> list[GroupOutcome]:
-    return [GroupOutcome("i", "t", None, 0, rewards)]
+def test_rewards_outside_are_clipped_counted_and_told_once(tmp_path: Path) -> None:
+    pool = make_pool(["i"], ["t"])
+    plan = Plan("p", (Stage("s", "grpo", 9, {"t": 1.0}, options={"engine": {"reward_range": [-1, 1]}}),))
 
+    def start() -> RunSteering:
+        run = RunSteering(Engine(plan, pool, seed=0), pool, SteeringFiles(tmp_path), beta=0.0)
+        run.reward_names = ["judge"]
+        return run
 
-def given(found: Any) -> list[tuple[float, ...]]:
-    """Successes, one for each reward."""
-    return [group.successes for group in found]
+    def observe(run: RunSteering, step: int, *rewards: float) -> None:
+        run.draws.read_or_draw(step, 1)
+        run.observe(step, [GroupOutcome("i", "t", None, step, rewards)], rows=1, completions=len(rewards), kl=None)
 
-
-def test_rewards_of_0_to_1_are_handed_on_as_they_are() -> None:
-    scale = RewardRange(0.0, 1.0)
-    groups = batch(0.0, 0.3, 1.0 + 1e-7)
-    read, told = scale.read_batch(0, groups)
-    assert (given(read), told) == ([(0.0, 0.3, 1.0)], [])
-    assert scale.read_batch(1, []) == ([], [])
-    assert scale.outside == 0
-
-
-def test_rewards_outside_are_clipped_counted_and_told_once() -> None:
-    scale = RewardRange(-1.0, 1.0, names=["judge"])
-    told = [scale.read_batch(step, batch(-1.0, 0.0, 2.0)) for step in range(9)]
-    assert all(given(found) == [(0.0, 0.5, 1.0)] for found, _ in told)
-    (line,) = [line for _, said in told for line in said]
-    assert (line.step, line.what) == (0, "lint.reward_range")
-    assert "1 of 3 scored completions" in line.because
-    assert "-1 to 1, weighted sums of judge (lowest -1, highest 2)" in line.because
-    again = RewardRange(-1.0, 1.0)
-    again.restore(json.loads(json.dumps(scale.state())))
-    assert again.outside == scale.outside == 9
-    assert again.read_batch(9, batch(2.0))[1] == []
+    run = start()
+    run.files.clear()
+    observe(run, 0, -1.0, 0.0, 1.0 + 1e-6)
+    assert "rewards_outside" not in run.proof()
+    for step in range(1, 10):
+        observe(run, step, -1.0, 0.0, 2.0)
+    assert run.proof()["rewards_outside"] == 9
+    assert run.draws.success.tolist() == pytest.approx([0.5] * 10)
+    again = start()
+    again.restore(json.loads(json.dumps(run.state())))
+    again.files.truncate_to(run.files.sizes_and_checksums())
+    observe(again, 10, 2.0)
+    assert again.proof()["rewards_outside"] == 10
+    (line,) = [json.loads(text) for text in (tmp_path / "decisions.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert (line["step"], line["what"]) == (1, "lint.reward_range")
+    assert "1 of 3 scored completions" in line["because"]
+    assert "-1 to 1, weighted sums of judge (lowest -1, highest 2)" in line["because"]
 
 
 def lines(folder: Path, what: str) -> list[dict[str, Any]]:
@@ -62,7 +65,7 @@ def test_a_range_asked_of_the_drop_in_is_used_from_the_first_batch(tmp_path: Pat
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM, reward_range=(-1, 1)), reward_funcs=signs)
     trainer.train()
     assert not lines(tmp_path, "lint.reward_range")
-    assert (trainer.steered.reward_range.low, trainer.steered.reward_range.high) == (-1.0, 1.0)
+    assert trainer.steered.reward_range == (-1.0, 1.0)
     assert trainer.steered.engine.options.reward_range == (-1.0, 1.0)
 
 

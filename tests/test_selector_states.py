@@ -13,6 +13,8 @@ from mixwright.steer.engine import Engine
 from mixwright.steer.ledger import read_rewards
 from mixwright.steer.selectors._states import LONGEST_WAIT_STEPS, MIN_RECENT_ROLLOUTS, RETRIAL_GROUPS, CellStates
 
+NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
+
 
 def states(here, band=(0.1, 0.9)):
     place = scene(here, band)
@@ -22,7 +24,7 @@ def states(here, band=(0.1, 0.9)):
 def show(kept, place, cell, wins, step):
     place.ledger.advance_to(step)
     kept.observe(step, read_rewards([group(place.pool.cells[cell], wins, step)], (0.0, 1.0)))
-    return list(kept.state_names().values())[cell]
+    return NAMES[kept.cell_state[cell]]
 
 
 def test_states_by_hand():
@@ -51,7 +53,7 @@ def learnt(kept, place, index, step, skilled=False):
     read = read_rewards([told], (0.0, 1.0))
     place.ledger.learn(read, np.array([index]))
     kept.observe(step, read)
-    return kept.state_names()["t@1"]
+    return NAMES[kept.cell_state[0]]
 
 
 def blind_cell():
@@ -77,11 +79,11 @@ def test_a_lucky_cell_is_told_by_its_answers_and_seldom_comes_back_while_nothing
 def test_a_lucky_cell_comes_back_when_it_is_learnt_and_its_answers_are_forgotten():
     place, kept, step = blind_cell()
     pilots = 0
-    while kept.state_names()["t@1"] == "lucky":
+    while NAMES[kept.cell_state[0]] == "lucky":
         learnt(kept, place, step + pilots, step + pilots // 2, skilled=True)
         pilots += 1
     assert 2 <= pilots <= 8
-    assert kept.state_names()["t@1"] == "active"
+    assert NAMES[kept.cell_state[0]] == "active"
     assert kept.evidence.groups[0] == pilots
     assert place.ledger.answers.kappa_high()[0] == 1
     assert place.ledger.answers.swapped()[0] == 0
@@ -108,7 +110,7 @@ def test_reviews_take_turns():
     for cell in range(5):
         for step in range(2):
             show(kept, place, cell, 8, step)
-    assert set(kept.state_names().values()) == {"mastered"}
+    assert {NAMES[state] for state in kept.cell_state} == {"mastered"}
     # a tenth of 20 draws is two reviews a batch, the longest unseen first
     reviewed = [sorted(serve(kept, place, step, draws=20)) for step in range(2, 7)]
     assert reviewed == [[0, 1], [2, 3], [0, 4], [1, 2], [3, 4]]
@@ -118,7 +120,7 @@ def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_b
     place, kept = states(pool(levels=(1.0,)))
     for step in range(3):
         show(kept, place, 0, 0, step)
-    assert kept.state_names() == {"t@1": "deferred"}
+    assert NAMES[kept.cell_state[0]] == "deferred"
     pilots = []
     for step in range(3, 400):
         if served := serve(kept, place, step):
@@ -133,7 +135,7 @@ def test_a_deferred_cell_is_re_evaluated_at_rising_intervals_and_found_when_it_b
     for step in range(start, start + LONGEST_WAIT_STEPS + 2):
         for _ in serve(kept, place, step):
             show(kept, place, 0, 3, step)
-    assert kept.state_names() == {"t@1": "active"}
+    assert NAMES[kept.cell_state[0]] == "active"
     assert kept.evidence.tries[0] <= 8 * (RETRIAL_GROUPS + 1)  # all the failures of another model are forgotten
 
 
@@ -160,13 +162,13 @@ def test_no_cell_starves_and_re_evaluations_keep_to_their_share(success, seed):
     last = np.zeros(len(levels), dtype=int)
     longest, extra, draws = np.zeros(len(levels), dtype=int), 0, 12
     for step in range(260):
-        before = engine.snapshot()
+        before = engine._selector._states.cell_state.copy()
         drawn = engine.draw(draws)
         out = []
         for index in drawn:
             cell = here.cell_of[index]
             longest[cell], last[cell] = max(longest[cell], step - last[cell]), step
-            extra += before[here.cells[cell].key]["drawn_as"] in ("mastered", "deferred", "review", "lucky")
+            extra += NAMES[before[cell]] in ("mastered", "deferred", "review", "lucky")
             rewards = tuple(float(x) for x in rng.permutation([1] * success[cell] + [0] * (8 - success[cell])))
             out.append(GroupOutcome(here.ids[index], "t", here.cells[cell].level, step, rewards))
         engine.observe(out, Signals(step))

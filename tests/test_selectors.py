@@ -15,6 +15,7 @@ from mixwright.records import Cell, CellAssessment, GroupOutcome, Plan, Signals,
 from mixwright.steer.engine import Engine
 from mixwright.steer.ledger import Ledger
 from mixwright.steer.pool import make_pool
+from mixwright.steer.selectors._states import ACTIVE, DEFERRED
 from mixwright.steer.selectors.difficulty import Difficulty
 
 
@@ -50,8 +51,7 @@ def test_bands_by_task_are_checked_kept_and_heeded():
     known = tuple(CellAssessment(t, 1.0, "reachable", 0.2, 0.0, 400, 10, 0.17, 0.23) for t in "ab")
     stage = Stage("s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty", gates=("too_hard",), bands={"b": (0.3, 0.6)})
     engine = Engine(Plan("p", (stage,), known), here, seed=0)
-    shown = engine.snapshot()
-    assert (shown["a@1"]["drawn_as"], shown["b@1"]["drawn_as"]) == ("active", "deferred")
+    assert engine._selector._states.cell_state.tolist() == [ACTIVE, DEFERRED]
     groups = [GroupOutcome(f"{t}0", t, 1.0, 0, (1.0, 1.0) + (0.0,) * 6) for t in "ab"]
     assert [action.target for action in engine.observe(groups, Signals(0)) if action.kind == "refuse"] == ["b0"]
 
@@ -99,17 +99,6 @@ def test_rows_of_a_cell_are_drawn_evenly_whatever_they_showed(count):
     assert counts.sum() == 10 * count
     assert counts.std() < 1.6  # independent draws would have sqrt(10)
     assert counts[::2].mean() == pytest.approx(10, abs=0.4)
-
-
-def test_a_task_of_one_cell_is_told_of_once():
-    here = make_pool([str(i) for i in range(40)], ["a"] * 20 + ["b"] * 20, [None] * 20 + [1.0] * 10 + [2.0] * 10)
-    stage = Stage("s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty")
-    said = Engine(Plan("p", (stage,)), here, seed=0).take_decisions()
-    assert [d.because for d in said if d.what == "selector.even"] == [
-        "rows of a are sampled evenly, because a task without levels has no difficulty to choose by"
-    ]
-    plain = Engine(Plan("p", (Stage("s", "grpo", 9, {"b": 1.0}, selector="uniform"),)), here, seed=0)
-    assert [d for d in plain.take_decisions() if d.what == "selector.even"] == []
 
 
 def test_a_trap_is_not_chased():

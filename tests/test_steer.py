@@ -17,6 +17,7 @@ from mixwright.steer.gates import TooHard
 from mixwright.steer.ledger import Ledger, read_rewards
 from mixwright.steer.policy import GateRunner
 from mixwright.steer.pool import make_pool
+from mixwright.steer.selectors._states import ACTIVE, LUCKY
 from mixwright.steer.selectors.difficulty import Difficulty
 from mixwright.steer.selectors.uniform import Uniform
 
@@ -272,7 +273,7 @@ def test_with_a_threshold_of_0_no_cell_is_lucky_even_where_kappa_is_shown_to_be_
     selector.begin(place)
     assert gate.admit(group()).cause == ("lucky" if lucky else "")
     selector.observe(0, read_rewards([group()], (0.0, 1.0)))
-    assert set(selector.cell_states().values()) == {"lucky" if lucky else "active"}
+    assert set(selector._states.cell_state.tolist()) == {LUCKY if lucky else ACTIVE}
 
 
 def test_with_an_anchor_of_0_mastered_cells_are_still_drawn_alike():

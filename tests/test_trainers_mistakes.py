@@ -9,13 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
-from trainers_tiny import UNIFORM, make, read, script
+from trainers_tiny import UNIFORM, make, read
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import Action
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*gradient_checkpointing.*:FutureWarning"  # TRL 1.16 still sets transformers' older name
@@ -52,34 +50,11 @@ def test_a_second_writer_stops_the_first(tmp_path: Path) -> None:
     assert [line["what"] for line in read(tmp_path, "decisions.jsonl")] == ["second"]
 
 
-def test_a_run_that_stopped_may_be_begun_anew(tmp_path: Path) -> None:
-    trainer = steered(tmp_path, {"max_steps": 3})
-    seen = script(trainer, lambda groups: [Action("stop", "run", None, "enough")] if len(seen) == 1 else [])
+def test_training_again_is_refused(tmp_path: Path) -> None:
+    trainer = steered(tmp_path, {"max_steps": 1})
     trainer.train()
-    assert trainer.state.global_step == 1
-    trainer.train()
-    assert trainer.state.global_step == 3
-    assert "stop lifted" in [line["what"] for line in read(tmp_path, "decisions.jsonl")]
-
-
-def test_training_again_takes_nothing_that_was_drawn_ahead_for_its_own(tmp_path: Path) -> None:
-    trainer = steered(tmp_path, {"max_steps": 3})
-    ids = trainer.steered.pool.ids
-    seen = script(trainer, lambda groups: [Action("refuse", groups[0].example, None, "test")] if groups[0].step == 1 else [])
-    trainer.train()
-    before = len(trainer.steered.draws)
-    assert before > 6  # two rows a step: some were drawn ahead
-    trainer.train()
-    table = pq.read_table(tmp_path / "steering" / "draws.parquet").to_pylist()
-    assert [draw["batch"] for draw in table[6:before]] == [None] * (before - 6)
-    for batch, groups in enumerate(seen):
-        own = [draw for draw in table if draw["batch"] == batch]
-        assert [draw["example"] for draw in own] == [group.example for group in groups]
-        assert {draw["step"] for draw in own} == {batch % 3}
-        assert [draw["refused"] for draw in own] == [
-            batch in (1, 4) and draw["example"] == own[0]["example"] for draw in own
-        ]
-    assert [draw["example"] for draw in table] == [ids[row] for row in trainer.steered.draws.rows]
+    with pytest.raises(InputError, match="a steered trainer that has not trained yet"):
+        trainer.train()
 
 
 @pytest.mark.parametrize(

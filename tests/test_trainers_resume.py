@@ -82,14 +82,6 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path, settings: di
     assert proofs[0] == proofs[1]
 
 
-def test_training_again_goes_on_from_what_was_learnt(tmp_path: Path) -> None:
-    trainer = run(tmp_path, max_steps=2, save_strategy="no")
-    drawn = len(trainer.steered.draws)
-    trainer.train()
-    assert trainer.steered.draws.start == drawn
-    assert trainer.steered.batches == 4
-
-
 def default(folder: Path, steps: int, scheduler: str) -> Any:
     config = grpo_config(folder, save_strategy="steps", save_steps=1, max_steps=steps, lr_scheduler_type=scheduler)
     given = {"train_dataset": rows(), "processing_class": tokenizer(), "steering": True}

@@ -1,8 +1,8 @@
 """Mined rows as other trainers read them: one JSONL file.
 
 Fields: `messages` or `prompt` and `completion` (TRL and Axolotl), `chosen` and `rejected` for pairs (TRL, Axolotl;
-LLaMA-Factory by its `columns` setting), `answer` for rows that are graded (verl: `reward_model.ground_truth`), and the `mask`
-where any row has one.
+LLaMA-Factory by its `columns` setting), `answer` for rows that are graded (verl: `reward_model.ground_truth`), and the
+`mask` where any row has one.
 """
 
 from __future__ import annotations

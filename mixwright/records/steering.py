@@ -95,10 +95,6 @@ class Signals:
     """Current factor on the scheduled learning rate."""
     kl_nats: float | None = None
     """Mean KL per token, from the trainer; None where it measures none (beta 0)."""
-    groups: int = 0
-    """Groups seen in this generation batch."""
-    refused: int = 0
-    """Groups refused in it."""
 
 
 @dataclass(frozen=True, slots=True)

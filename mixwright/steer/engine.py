@@ -41,10 +41,8 @@ from mixwright.steer.policy import GateRunner, Policy
 from mixwright.steer.pool import Pool
 from mixwright.steer.scene import Scene
 
-STATE_VERSION = 13
+STATE_VERSION = 14
 """Of a saved state; one that another version saved is refused. Count it up when what a state holds changes."""
-MAX_LATE_STEPS = 2
-"""Steps by which signals may come late; training was begun anew when they are further back."""
 TIE_TOLERANCE = 1e-9
 """Draws: more than rounding can make of what a task is owed."""
 
@@ -127,10 +125,6 @@ class Engine:
         states = dict.fromkeys(self._keys, "unknown") | {cell.key: cell.state for cell in plan.cells}
         self._ledger = Ledger(pool)
         self._decisions: list[Decision] = []
-        self._behind = 0
-        """Steps that the trainer's count is behind the engine's."""
-        self._last_step = 0
-        """Of the trainer's count."""
         self._record_measurements(plan)
         self._plugins: dict[str, Steerer] = {}  # by kind and name, in a fixed order
         self._selector: Selector
@@ -142,8 +136,6 @@ class Engine:
         self._policy = Policy(self.options, controllers, self._monitors, self._note)
         for plugin in self._plugins.values():
             plugin.begin(self._scene)
-        for word, reason in self._selector.remarks().items():
-            self._note(0, f"selector.{word}", None, None, reason)
         weights = np.array([self._stage.weights.get(task, 0.0) for task in pool.tasks])
         self._weights = weights / weights.sum()
         self._order = TaskOrder(self._weights)
@@ -179,8 +171,6 @@ class Engine:
         Raises:
             InputError: an example that is not in the pool, or a group whose rewards are missing or not finite.
         """
-        signals = self._with_forward_steps(signals)
-        groups = [replace(group, step=group.step + self._behind) for group in groups] if self._behind else groups
         row_indices = self._pool.find([group.example for group in groups])
         if (row_indices < 0).any():
             name = groups[int(np.argmax(row_indices < 0))].example
@@ -202,7 +192,6 @@ class Engine:
             counts = informative_count, len(rewarded_groups)
             reason, skip = self._policy.scale_by_informative_share(signals.step, *counts)
             actions += [skip] if skip is not None else []
-        signals = replace(signals, groups=len(groups), refused=len(rewarded_groups) - len(admitted_groups))
         return actions + self._policy.react(signals, reason)
 
     def wanted_shares(self) -> dict[str, float]:
@@ -210,28 +199,25 @@ class Engine:
         return dict(zip(self._pool.tasks, self._weights.tolist(), strict=True))
 
     def snapshot(self) -> dict[str, Any]:
-        """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused, and
-        what the selector takes it for (`drawn_as`), where it says so.
+        """Per cell `task@level`: success (recent posterior mean), kappa, state, evidence in rollouts, groups refused.
 
         A run makes no permutation test, so a cell in the band that is not lucky is unknown here, never reachable.
         """
-        ledger, all_cells, selector_states = self._ledger, np.arange(len(self._keys)), self._selector.cell_states()
+        ledger, all_cells = self._ledger, np.arange(len(self._keys))
         recent = ledger.recent.mean(all_cells)
         kappa, kappa_high = ledger.kappa(recent, all_cells), ledger.answers.kappa_high()
         tries = ledger.lasting.tries.tolist()
         sides = side_of_band(*ledger.lasting.effective_counts(all_cells), *self._scene.band_edges)
-        figures_by_cell: dict[str, dict[str, Any]] = {}
-        for cell_index, key in enumerate(self._keys):
-            figures_by_cell[key] = {
+        return {
+            key: {
                 "success": float(recent[cell_index]),
                 "kappa": float(kappa[cell_index]),
                 "state": state_of(int(sides[cell_index]), tries[cell_index], kappa_high=float(kappa_high[cell_index])),
                 "evidence": tries[cell_index],
                 "refused": self._gate_runner.refused_count(key),
             }
-            if key in selector_states:
-                figures_by_cell[key]["drawn_as"] = selector_states[key]
-        return figures_by_cell
+            for cell_index, key in enumerate(self._keys)
+        }
 
     def take_decisions(self) -> list[Decision]:
         """The decisions since the last call; the log is emptied."""
@@ -243,7 +229,6 @@ class Engine:
         return {
             "version": STATE_VERSION,
             "made_of": self._state_identity(),
-            "clock": [self._behind, self._last_step],
             "decisions": [to_data(decision) for decision in self._decisions],
             "parts": {name: part.state() for name, part in self._parts.items()},
         }
@@ -263,7 +248,6 @@ class Engine:
             if saved_identity.get(name) != value:
                 expected, got = (f"{name} {str(one)[:200]}" for one in (value, saved_identity.get(name)))
                 raise InputError(f"the state of this run: {expected}", got, "Resume with the same seed, data and plan.")
-        self._behind, self._last_step = state["clock"]
         self._decisions = [from_data(Decision, fields) for fields in state["decisions"]]
         for name, part in self._parts.items():
             part.restore(state["parts"][name])
@@ -299,13 +283,6 @@ class Engine:
                     evidence.start(index_by_cell[cell.key], cell.success, cell.n, effective)
                 self._ledger.answers.start(index_by_cell[cell.key], cell.swapped, cell.kappa_high)
 
-    def _with_forward_steps(self, signals: Signals) -> Signals:
-        """Signals with steps that never go back: a trainer begun anew counts from 0, and waits of plug-ins would not end."""
-        if signals.step < self._last_step - MAX_LATE_STEPS:
-            self._behind += self._last_step + 1 - signals.step
-        self._last_step = signals.step
-        return replace(signals, step=signals.step + self._behind)
-
     def _note(self, step: int, decision_name: str, old: Any, new: Any, reason: str, cause: str = "") -> None:
-        """Write a decision down, at the trainer's step."""
-        self._decisions.append(Decision(step - self._behind, decision_name, old, new, reason, cause=cause))
+        """Write a decision down."""
+        self._decisions.append(Decision(step, decision_name, old, new, reason, cause=cause))

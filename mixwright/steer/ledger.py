@@ -303,11 +303,8 @@ class Ledger(Checkpointable):
         self.draws += len(indices)
 
     def add(self, indices: np.ndarray | int, step: int, wins: Numbers, tries: Numbers) -> None:
-        """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts.
-
-        A step before the last one known (training began anew) counts as that one: time does not go back.
-        """
-        cells, step = np.atleast_1d(self.pool.cell_of[indices]), max(step, self.step)
+        """Groups of one step in order: `wins` is the sum of each one's successes in 0..1, out of `tries` rollouts."""
+        cells = np.atleast_1d(self.pool.cell_of[indices])
         for evidence in (self.recent, self.lasting):
             evidence.add(cells, step, wins, tries)
 

@@ -84,7 +84,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         settings: Any = self.args
         micro_steps = settings.steps_per_generation * self.num_iterations
         run = self.steer(config, pool, dataset, objective="grpo", beta=self.beta, micro_steps=micro_steps)
-        run.reward_range.names = reward_names(self.reward_funcs)
+        run.reward_names = reward_names(self.reward_funcs)
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
         trl_sampler: Any = super()._get_train_sampler(dataset)

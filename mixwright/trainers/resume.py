@@ -127,17 +127,14 @@ class Checkpoints:
         """Bring the run to where a checkpoint left it, or to a fresh start (None); returns `extra` of `stage_state`.
 
         Raises:
-            InputError: the state does not fit the run, or it cannot be read.
+            InputError: the state does not fit the run, it cannot be read, or a run that has begun would start afresh.
         """
         run = self.run
         if folder is None:
             if run.batches:
-                run.draws.begin_anew()
-                if run.stop_reason:
-                    run.note(0, "stop lifted", f"training starts again; it had stopped because {run.stop_reason}")
-                    run.stop_reason = ""
-            else:
-                run.files.clear()
+                remedy = "Make a new trainer, or resume: train(resume_from_checkpoint=True)."
+                raise InputError("a steered trainer that has not trained yet", "a second training", remedy)
+            run.files.clear()
             return {}
         if self.saves:
             for unmoved in self.list_folders():  # saved whole, but killed before its state was moved in
@@ -197,7 +194,7 @@ class Checkpoints:
         )
 
     def _why_passed_over(self, folder: Path) -> str:
-        """Why a whole checkpoint is not to be gone on from: the run was taken back, or began anew, or overflowed, since."""
+        """Why a whole checkpoint is not to be gone on from: the run was taken back, or overflowed, since."""
         lines = read_state(self._state_folder(folder), STATE_FILE_STEM, arrays=False)["lines"]
         if name := self.run.files.first_differing(lines):
             return f"{name} has changed since the checkpoint was saved"

@@ -219,7 +219,7 @@ def limit_and_check(
         sentence = f"no rewards within {seconds:g} s ({call_text}): {count} completions count as wrong"
         run.note(step, "rewards too slow", sentence)
         logging.getLogger("mixwright").warning(sentence)
-        return [run.reward_range.low] * count
+        return [run.reward_range[0]] * count
 
     def call(**arguments: Any) -> list[float | None]:
         try:
@@ -306,18 +306,15 @@ def sum_checked(
             them the weights, would be no numbers, or all 0.
     """
     totals = weighted_sum(rewards, weights)
-    for values, names in ((rewards, run.reward_range.names), (totals[:, None], [])):
+    for values, names in ((rewards, run.reward_names), (totals[:, None], [])):
         too_large = (values.abs() > LARGEST_REWARD).nonzero().tolist()
         if not too_large:
             continue
         row_position, column = too_large[0]
         row, value = rows[row_position], float(values[row_position, column])
-        source = names[column] if names else f"the weighted sum of {', '.join(run.reward_range.names)}"
-        remedy = (
-            f"Return {run.reward_range.low:g} for a wrong answer."
-            if value < 0
-            else f"Return at most {run.reward_range.high:g}."
-        )
+        source = names[column] if names else f"the weighted sum of {', '.join(run.reward_names)}"
+        low, high = run.reward_range
+        remedy = f"Return {low:g} for a wrong answer." if value < 0 else f"Return at most {high:g}."
         raise InputError(
             f"finite rewards of at most {LARGEST_REWARD:g} in size, or None for a completion that cannot be judged",
             f"{value:g} from {source} for example {run.pool.ids[row]!r} "

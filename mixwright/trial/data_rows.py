@@ -157,8 +157,8 @@ def data_notes(data: DataTable, corpus: Corpus, plan: Plan) -> list[str]:
     kind = "new rows" if data.new_rows else f"of {rows:,} training rows"
     by_task = ", ".join(f"{task} {mined_counts[task]:,} of {count:,}" for task, count in sorted(corpus_counts.items()))
     notes = [
-        f"Trial of rows: {data.path.name}, {len(data.mined):,} {kind} ({by_task}). Plan, steps and batch are the same in every "
-        "trained arm, so tasks keep the plan's weights and only the rows within them change."
+        f"Trial of rows: {data.path.name}, {len(data.mined):,} {kind} ({by_task}). Plan, steps and batch are the same in "
+        "every trained arm, so tasks keep the plan's weights and only the rows within them change."
     ]
     lost_tasks = [task for task, weight in plan.stages[0].weights.items() if weight and not mined_counts[task]]
     if lost_tasks:

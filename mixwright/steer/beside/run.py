@@ -23,12 +23,11 @@ from mixwright.records import (
     PairOutcome,
     SFTOutcome,
     Signals,
-    cell_key,
     to_data,
 )
 from mixwright.steer.beside.files import DECISIONS, PAIR_NUMBERS, STEPS, SteeringFiles, group_line
-from mixwright.steer.beside.reward_range import RewardRange
 from mixwright.steer.checkpointable import Checkpointable
+from mixwright.steer.ledger import read_rewards
 from mixwright.steer.pool import Pool
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ LINE_COUNTS = ("groups", "zero_signal", "refused", "examples", "pairs")
 UNKNOWN = -1
 """Step and batch of a draw that was drawn ahead and never used, and success of one whose group has not come back."""
 MAX_LISTED = 100
-"""Cells, or tasks, above which a line of the log has those of its batch alone, and changes are summed up."""
+"""Tasks above which the trainer's log sums them up."""
 
 
 class DrawLog(Checkpointable):
@@ -68,15 +67,13 @@ class DrawLog(Checkpointable):
         draw: gives that many rows (pool indices); called only when a row is asked for that was never drawn.
     """
 
-    STATE_FIELDS = ("rows", "start", "steps", "batches", "success", "refused")
+    STATE_FIELDS = ("rows", "steps", "batches", "success", "refused")
 
     def __init__(self, draw: Callable[[int], Sequence[int]]) -> None:
         self._draw = draw
         self.rows = array("i")
-        self.start = 0
-        """Where the current call of `train` began; draws before it are history."""
         self.steps, self.batches = array("i"), array("i")
-        """Optimiser step and generation batch of each draw that was used or passed over; the rest were drawn ahead."""
+        """Optimiser step and generation batch of each draw that was used; the rest were drawn ahead."""
         self.success = array("f")
         """Success that came of each of them; empty in SFT and DPO."""
         self.refused = array("i")
@@ -86,12 +83,11 @@ class DrawLog(Checkpointable):
         return len(self.rows)
 
     def read_or_draw(self, position: int, count: int) -> list[int]:
-        """`count` rows from `position` (counted from `start`): what was drawn there before, or new draws."""
-        first_draw = self.start + position
-        missing_count = first_draw + count - len(self.rows)
+        """`count` rows from `position`: what was drawn there before, or new draws."""
+        missing_count = position + count - len(self.rows)
         if missing_count > 0:
             self.rows.extend(self._draw(missing_count))
-        return self.rows[first_draw : first_draw + count].tolist()
+        return self.rows[position : position + count].tolist()
 
     def record_batch(self, step: int, batch: int, count: int) -> range:
         """Note that the next `count` draws were used in a batch; returns their positions."""
@@ -120,11 +116,6 @@ class DrawLog(Checkpointable):
             if waiting and waiting[0].example == example:
                 successes = waiting.popleft().successes
                 self.success[position] = sum(successes) / len(successes)
-
-    def begin_anew(self) -> None:
-        """Training is called again without a checkpoint: what was drawn ahead and not used belongs to no step of it."""
-        self.record_batch(UNKNOWN, UNKNOWN, len(self.rows))
-        self.start = len(self.rows)
 
     def columns(self, pool: Pool) -> dict[str, pa.Array]:
         """Columns of draws.parquet: a row for each draw, null for what is not known of it."""
@@ -168,7 +159,6 @@ class RunSteering(Checkpointable):
         "stop_reason",
         "rollouts",
         "batches",
-        "reward_range",
         "_counts",
         "_loss_tokens",
         "_skips",
@@ -178,8 +168,10 @@ class RunSteering(Checkpointable):
         self, engine: Engine, pool: Pool, files: SteeringFiles, *, beta: float, lr_reason: str = "", objective: str = "grpo"
     ) -> None:
         self.engine, self.pool, self.files, self.objective = engine, pool, files, objective
-        self.reward_range = RewardRange(*engine.options.reward_range)
-        """What rewards mean to steering."""
+        self.reward_range = engine.options.reward_range
+        """Rewards of a wrong and of a right answer, as steering reads them. Training sees rewards unchanged."""
+        self.reward_names: Sequence[str] = ()
+        """Names of the reward functions, for what is said."""
         self.beta, self.lr_reason = beta, lr_reason
         self.lr_factor = 1.0
         self.stop_reason = ""
@@ -220,25 +212,35 @@ class RunSteering(Checkpointable):
         Raises:
             InputError: nothing was scored in `max_unscored_batches` batches in a row.
         """
-        groups, range_decisions = self.reward_range.read_batch(step, groups)
-        for decision in range_decisions:
-            self._warn(decision)
-        actions = self.engine.observe(groups, self._signals(step, kl_nats=kl, groups=len(groups)))
+        self._count_outside(step, [reward for group in groups for reward in group.rewards])
+        groups = read_rewards(groups, self.reward_range)
+        actions = self.engine.observe(groups, Signals(step, self.beta, self.lr_factor, kl))
         refused = {action.target for action in actions if action.kind == "refuse"}
         positions = self.draws.record_batch(step, self.batches, rows)
         ids = [self.pool.ids[self.draws.rows[position]] for position in positions]
         self.draws.record_groups(positions, ids, groups, refused)
         self.rollouts += completions
-        figures_by_cell = self.engine.snapshot()
-        if len(figures_by_cell) > MAX_LISTED:
-            batch_cells = {cell_key(group.task, group.level) for group in groups}
-            figures_by_cell = {cell: figures for cell, figures in figures_by_cell.items() if cell in batch_cells}
-        cells, states = ({cell: figures[name] for cell, figures in figures_by_cell.items()} for name in ("kappa", "state"))
-        line = group_line(groups, refused) | {"rollouts": self.rollouts, "cells": cells, "states": states}
+        line = group_line(groups, refused) | {"rollouts": self.rollouts}
         self._finish_batch(step, groups, rows, actions, line)
         self.metrics["steering/zero_signal_share"].append(line["zero_signal"] / max(1, len(groups)))
         self.metrics["steering/refused_share"].append(line["refused"] / max(1, len(groups)))
         return refused
+
+    def _count_outside(self, step: int, rewards: Sequence[float]) -> None:
+        """Count rewards outside the range, which steering clips, and warn of the first."""
+        low, high = self.reward_range
+        rounding = 1e-5 * (high - low)  # of sums in float32
+        outside = sum(not low - rounding <= reward <= high + rounding for reward in rewards)
+        self._counts["rewards_outside"] += outside
+        if outside and not self._counts["lint.reward_range"]:
+            names_text = f", weighted sums of {', '.join(self.reward_names)}" if self.reward_names else ""
+            reason = (
+                f"{outside} of {len(rewards)} scored completions in this batch have a reward outside the reward_range "
+                f"{low:g} to {high:g}{names_text} (lowest {min(rewards):g}, highest {max(rewards):g}). "
+                "Training uses them unchanged; steering clips them. Set SteeringConfig(reward_range=(wrong, right)), or "
+                "options: {engine: {reward_range: [wrong, right]}} in the plan's stage"
+            )
+            self._warn(Decision(step, "lint.reward_range", None, None, reason))
 
     def _count_unscored(self, step: int, rows: int, groups: int) -> None:
         """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
@@ -264,7 +266,7 @@ class RunSteering(Checkpointable):
             rows: of the step, those that overflowed included.
             line: what they showed, by `loss_line` or `pair_line`.
         """
-        actions = self.engine.observe(outcomes, self._signals(step))
+        actions = self.engine.observe(outcomes, Signals(step, self.beta, self.lr_factor))
         self.draws.record_batch(step, self.batches, rows)
         for outcome in outcomes:
             if isinstance(outcome, SFTOutcome):
@@ -339,8 +341,8 @@ class RunSteering(Checkpointable):
             "drawn": dict(zip(self.pool.tasks, drawn_shares, strict=True)),
             "wanted": self.engine.wanted_shares(),
         }
-        if self.reward_range.outside:
-            proof["rewards_outside"] = self.reward_range.outside
+        if counts["rewards_outside"]:
+            proof["rewards_outside"] = counts["rewards_outside"]
         proof |= {name: counts[name] for name in PROOF_COUNTS[self.objective]}
         if self.objective == "grpo":
             proof["zero_signal_share"] = counts["zero_signal"] / max(1, counts["groups"])
@@ -365,9 +367,6 @@ class RunSteering(Checkpointable):
         self.engine.load_state_dict(state["engine"])
         super().restore(state)
 
-    def _signals(self, step: int, **known: Any) -> Signals:
-        return Signals(step, self.beta, self.lr_factor, **known)
-
     def _finish_batch(
         self,
         step: int,
@@ -385,16 +384,14 @@ class RunSteering(Checkpointable):
         self._apply_actions(step, actions)
         for name in LINE_COUNTS:
             self._counts[name] += line.get(name, 0)
-        scored, wanted = Counter(outcome.task for outcome in outcomes), self.engine.wanted_shares()
-        if len(wanted) > MAX_LISTED:
-            wanted = {task: wanted[task] for task in scored}
+        scored = Counter(outcome.task for outcome in outcomes)
+        if len(self.pool.tasks) > MAX_LISTED:
             self.metrics["steering/tasks_scored"].append(len(scored))
         else:
-            for task in wanted:
+            for task in self.pool.tasks:
                 self.metrics[f"steering/share/{task}"].append(scored[task] / max(1, len(outcomes)))
         coefficients = ({"beta": self.beta} if self.objective == "grpo" else {}) | {"lr_factor": self.lr_factor}
-        start = {"step": step, "scored": dict(scored), "wanted": wanted}
-        self._lines.append(start | dict(line) | coefficients | {"skip_step": self._skips[-1]})
+        self._lines.append({"step": step, "scored": dict(scored), **line} | coefficients | {"skip_step": self._skips[-1]})
 
     def _apply_actions(self, step: int, actions: Sequence[Action]) -> None:
         """Turn actions into coefficients; what cannot be executed is logged with the reason."""

@@ -27,7 +27,6 @@ from mixwright.steer.checkpointable import Checkpointable
 from mixwright.steer.ledger import CellEvidence, count_successes
 from mixwright.steer.scene import Scene
 
-STATE_NAMES = ("unknown", "active", "mastered", "review", "deferred", "lucky")
 UNKNOWN, ACTIVE, MASTERED, REVIEW, DEFERRED, LUCKY = range(6)
 MIN_RECENT_ROLLOUTS = 12.0
 """Rollouts before a cell is judged, the older ones fading: two groups of 8."""
@@ -74,10 +73,6 @@ class CellStates(Checkpointable):
     def drawn_freely(self) -> np.ndarray:
         """Whether each cell is drawn by its posterior: unknown and active ones."""
         return self.cell_state <= ACTIVE
-
-    def state_names(self) -> dict[str, str]:
-        """Cell -> name of its state."""
-        return {key: STATE_NAMES[self.cell_state[number]] for key, number in self._cell_numbers.items()}
 
     def observe(self, step: int, groups: Sequence[GroupOutcome]) -> None:
         """Take in the groups of a batch and move the states of their cells."""

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixwright.contracts import Scene, Selector
-from mixwright.errors import check_range, join_some
+from mixwright.errors import check_range
 from mixwright.estimates.cell_states import HALF_WEIGHT_EXAMPLES, LUCKY_KAPPA, room_to_learn
 from mixwright.records import GroupOutcome, PairOutcome, SFTOutcome
 from mixwright.steer.checkpointable import Checkpointable
@@ -84,9 +84,6 @@ class Difficulty(Checkpointable, Selector):
         self._cells[is_cell] = np.concatenate(cells)
         sizes = np.where(is_cell, scene.ledger.sizes[self._cells], 0)
         self._size_weights = sizes / (sizes + HALF_WEIGHT_EXAMPLES)
-        self._evenly_drawn_tasks = [
-            task for task, cells_of_task in zip(scene.pool.tasks, cells, strict=True) if len(cells_of_task) < 2
-        ]
 
     def draw_weight(self, success: np.ndarray, cells: np.ndarray) -> np.ndarray:
         """Weight of cells, by success drawn for them; both of one shape, or `cells` of its last axis."""
@@ -116,10 +113,6 @@ class Difficulty(Checkpointable, Selector):
         """Move the cells' states."""
         self._states.observe(step, [outcome for outcome in outcomes if isinstance(outcome, GroupOutcome)])
 
-    def cell_states(self) -> dict[str, str]:
-        """Cell -> unknown, active, mastered, review, deferred or lucky."""
-        return self._states.state_names()
-
     def _choose_cells(self, tasks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """A cell per draw; in a large batch draws share samples from the posteriors of the cells."""
         ledger, cells, draws = self._ledger, self._cells[tasks], np.arange(len(tasks))
@@ -147,14 +140,6 @@ class Difficulty(Checkpointable, Selector):
             last_drawn[repeated, best[repeated]] = np.iinfo(np.int64).max
             best[repeated] = last_drawn[repeated].argmin(axis=1)
         return candidates[draws, best].astype(np.int64)
-
-    def remarks(self) -> dict[str, str]:
-        """Which tasks are drawn evenly."""
-        if not self._evenly_drawn_tasks:
-            return {}
-        names_text = join_some(self._evenly_drawn_tasks)
-        reason = "because a task without levels has no difficulty to choose by"
-        return {"even": f"rows of {names_text} are sampled evenly, {reason}"}
 
 
 def repeated_positions(numbers: np.ndarray) -> np.ndarray:
