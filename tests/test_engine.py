@@ -135,7 +135,7 @@ def test_a_state_of_another_version_is_refused(version: int | None, told: str) -
     plan = Difficulty().plan(cells(), competence(np.random.default_rng(0)), TrainingSetup(5))
     state = Engine(plan, pool(), seed=0).state_dict()
     state.pop("version") if version is None else state.update(version=version)
-    with pytest.raises(InputError, match=rf"expected a state of version 13, got {told}\. Resume with the Mixwright version"):
+    with pytest.raises(InputError, match=rf"expected a state of version 14, got {told}\. Resume with the Mixwright version"):
         Engine(plan, pool(), seed=0).load_state_dict(state)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import runpy
 import shlex
 from collections import Counter
 from pathlib import Path
@@ -94,42 +93,21 @@ def test_it_says_what_is_lost_and_when_the_plan_keeps_uniform_sampling() -> None
     )
 
 
-def test_interleave_datasets_takes_the_shares_and_gives_them(tmp_path: Path) -> None:
-    export("trl", tmp_path / "trl")
-    made = runpy.run_path(str(tmp_path / "trl" / "interleave.py"))["train_dataset"]
-    seen = Counter((row["task"], row["level"]) for seed in range(40) for row in made(seed))
-    total = sum(seen.values())
-    assert total > 2000
-    for cell, share in {("gcd", 1.0): 0.375, ("gcd", 2.0): 0.375, ("spell it/1", None): 0.25}.items():
-        assert abs(seen[cell] / total - share) < 4 * (share * (1 - share) / total) ** 0.5, cell
-    assert set(made().column_names) == {"id", "task", "level", "prompt", "answer"}
-
-
-def test_trl_reads_the_mixture_and_keeps_the_fractions(tmp_path: Path) -> None:
+def test_trl_reads_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None:
     from trl import DatasetMixtureConfig, TrlParser, get_dataset
 
-    told = export("trl", tmp_path / "trl")
-    path = str(tmp_path / "trl" / "mixture.yaml")
+    export("trl", tmp_path / "trl")
     parser = TrlParser(DatasetMixtureConfig)
-    config, rest = parser.parse_args_and_config(["--config", path], return_remaining_strings=True)
-    own = {name: int(value) for name, value in zip(rest[::2], rest[1::2], strict=True)}  # for the trainer's own arguments
-    sizes = {"--per_device_train_batch_size": 4, "--gradient_accumulation_steps": 8, "--num_generations": 4}
-    assert own == {"--max_steps": 10, **sizes}, "a step has 8 groups of 4"
-    rows = get_dataset(config)["train"]
-    # the 10 rows of gcd@2 are 0.375 of 26.7: 10 of each level, and 6.67 of the others
-    assert Counter(zip(rows["task"], rows["level"], strict=True)) == {
-        ("gcd", 1.0): 10,
-        ("gcd", 2.0): 10,
-        ("spell it/1", None): 7,
-    }
-    assert "27 of 60 rows" in told
-    told = export("trl", tmp_path / "rare", planned(gcd=0.99))
-    config, _ = parser.parse_args_and_config(
-        ["--config", str(tmp_path / "rare" / "mixture.yaml")], return_remaining_strings=True
+    config, rest = parser.parse_args_and_config(
+        ["--config", str(tmp_path / "trl" / "trl.yaml")], return_remaining_strings=True
     )
-    rows = get_dataset(config)["train"]
-    assert Counter(rows["task"]) == {"gcd": 20, "spell it/1": 1}, "0.2 of a row is one row, not none"
-    assert "1 of 3 files give 1 row, which is more than their share" in told
+    own = dict(zip(rest[::2], rest[1::2], strict=True))  # for the trainer's own arguments
+    assert own.pop("--shuffle_dataset") == "False"
+    sizes = {"--per_device_train_batch_size": 4, "--gradient_accumulation_steps": 8, "--num_generations": 4}
+    assert {name: int(value) for name, value in own.items()} == {"--max_steps": 10, **sizes}, "a step has 8 groups of 4"
+    rows, mix = get_dataset(config)["train"], build_mix(planned(), corpus(), batch=8)
+    assert rows["id"] == [mix.corpus[int(row)].id for row in mix.order]
+    assert set(rows.column_names) == {"id", "task", "level", "prompt", "answer"}
 
 
 def test_axolotl_gets_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None:
@@ -305,11 +283,11 @@ def test_the_room_of_rollouts_is_exported(tmp_path: Path) -> None:
     assert settings(tmp_path / "axolotl" / "axolotl.yaml")["trl"] == {"num_generations": 4, "max_completion_length": 24}
     assert settings(tmp_path / "llama_factory" / "llama_factory.yaml")["max_new_tokens"] == 24
     assert settings(tmp_path / "verl" / "verl.yaml")["data"]["max_response_length"] == 24
-    assert settings(tmp_path / "trl" / "mixture.yaml")["max_completion_length"] == 24
+    assert settings(tmp_path / "trl" / "trl.yaml")["max_completion_length"] == 24
     export_plan(
         planned("uniform", "sft"), corpus(), "trl", tmp_path / "sft", batch=8, num_generations=4, text_handling=reading
     )
-    assert not {"max_completion_length", "num_generations"} & settings(tmp_path / "sft" / "mixture.yaml").keys()
+    assert not {"max_completion_length", "num_generations"} & settings(tmp_path / "sft" / "trl.yaml").keys()
 
 
 def test_rows_without_a_prompt_are_completions_beside_rows_with_one_and_texts_alone(tmp_path: Path) -> None:

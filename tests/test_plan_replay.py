@@ -129,7 +129,7 @@ def test_held_out_rows_stay_out_and_a_folder_is_a_task_of_each_file(call: Call, 
     rows = {line.split()[0]: line.split()[1:4] for line in out.splitlines() if line.startswith(("  sums", "  more"))}
     assert rows["sums"][:2] == ["180", "67.4%"]
     assert float(rows["more"][2].rstrip("%")) > 25, "long answers take more of the tokens than of the rows"
-    assert (Path("of_five") / "trl" / "mixture.yaml").is_file()
+    assert (Path("of_five") / "trl" / "trl.yaml").is_file()
 
 
 def test_files_of_several_forms_make_a_mix_of_one_form_that_goes_with_its_plan(
