@@ -111,31 +111,6 @@ def test_what_is_trained_does_not_depend_on_it(knows_letters: Any, tmp_path: Pat
     assert torch.equal(*trained)
 
 
-def test_it_stops_a_run_that_loses_a_protected_behaviour(knows_letters: Any, tmp_path: Path) -> None:
-    """No answer is right before or after, so that the scores say nothing; the hedge goes."""
-    unanswered = [Example(f"q{n}", "letters", f"say {letter}=", answer="x") for n, letter in enumerate("abcdefghijkl")]
-    gate = GateCallback(
-        Corpus.from_examples(unanswered, {"letters": "exact"}), every=5, max_new_tokens=6, protect_behaviours=["hedges"]
-    )
-    data = Dataset.from_list([{"prompt": row.prompt, "completion": "maybe"} for row in LETTERS] * 4)
-    hedges = trainer_of(tmp_path / "a", knows_letters, data, max_steps=150, learning_rate=1e-2)
-    hedges.train()
-    weights = {name: value.clone() for name, value in hedges.model.state_dict().items()}
-    trainer = trainer_of(tmp_path / "b", weights, letters(), [gate], max_steps=100, learning_rate=1e-2)
-    trainer.train()
-    assert sum(gate.before) == 0
-    assert gate.looks[-1]["outcome"] == "lost"
-    assert gate.looks[-1]["behaviours"]["hedges"] < -0.5
-    assert trainer.state.global_step < 100
-    kept = json.loads((tmp_path / "b" / "gate.json").read_text())
-    assert sum(kept["shown"][0]) >= 10
-
-
-def test_an_unknown_behaviour_is_refused() -> None:
-    with pytest.raises(InputError, match="asks"):
-        GateCallback(CORPUS, every=5, protect_behaviours=["ask"])
-
-
 def test_it_keeps_the_last_checkpoint_that_passed(knows_letters: Any, tmp_path: Path) -> None:
     gate = GateCallback(CORPUS, every=2, max_new_tokens=3, keep_best=True, margin=0.3)
     trainer = trainer_of(tmp_path, knows_letters, letters(), [gate], max_steps=4, learning_rate=1e-6)

@@ -84,7 +84,7 @@ WRONG = [("0", "1"), (False, True), (0, float("nan")), (0, float("inf")), (None,
 @pytest.mark.parametrize(
     ("asked", "told"),
     [((1, 0), "low < high"), ((0,), "reward_range"), ("01", "reward_range"), ((0, "x"), "reward_range")]
-    + [(asked, "two finite numbers, low < high") for asked in WRONG],
+    + [(asked, "reward_range") for asked in WRONG],
 )
 def test_a_range_that_is_none_is_refused(asked: Any, told: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=told):

@@ -48,16 +48,13 @@ class RepeatedLooks:
         tasks: task of each item.
         planned_looks: at most so many are made; those beyond never show a loss.
         seed: of the signs.
-        false_stop_rate: share of runs without a loss that show one at any look.
     """
 
-    def __init__(
-        self, tasks: Sequence[str], planned_looks: int, *, seed: int = 0, false_stop_rate: float = FALSE_STOP_RATE
-    ) -> None:
+    def __init__(self, tasks: Sequence[str], planned_looks: int, *, seed: int = 0) -> None:
         names, self._task_of = np.unique(np.asarray(tasks), return_inverse=True)
         self.items_by_task = np.bincount(self._task_of)
         self.weights: Float[np.ndarray, " items"] = 1.0 / (len(names) * self.items_by_task[self._task_of])
-        self.planned_looks, self._false_stop_rate = planned_looks, false_stop_rate
+        self.planned_looks = planned_looks
         signs = np.random.default_rng(seed).integers(0, 2, (SIGN_DRAWS, len(tasks)), dtype=np.int8)
         self._signs = (2 * signs - 1).astype(np.float32)
         self._alive = np.ones(SIGN_DRAWS, dtype=bool)
@@ -80,7 +77,7 @@ class RepeatedLooks:
         if self.looks > self.planned_looks:
             return False
         by_sign = self._signs @ parts.astype(np.float32)
-        allowed = math.floor(self._false_stop_rate * SIGN_DRAWS * math.sqrt(self.looks / self.planned_looks))
+        allowed = math.floor(FALSE_STOP_RATE * SIGN_DRAWS * math.sqrt(self.looks / self.planned_looks))
         free = allowed - int((~self._alive).sum())
         alive = np.sort(by_sign[self._alive])
         # the largest value that at most `free` of the draws that have crossed nowhere exceed

@@ -25,14 +25,13 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, parse_flag_from_env
 from transformers import Trainer, TrainerCallback
 
-from mixwright.behaviours import BEHAVIOURS, LEAST_CHANGE, read_behaviours
 from mixwright.config import CorpusConfig, MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import FirstAnswer
 from mixwright.corpus.graded import read_graded
 from mixwright.errors import InputError, unknown_name
 from mixwright.estimates.exclusion import MEAN_LOSS_MARGIN
-from mixwright.estimates.repeated_looks import FALSE_STOP_RATE, RepeatedLooks
+from mixwright.estimates.repeated_looks import RepeatedLooks
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.measure.first_answers import choose_graders
@@ -66,8 +65,6 @@ class GateCallback(TrainerCallback):
             before training state it in sentences.
         items: how many are answered at each look, in turn one of each task.
         margin: mean loss, a share, each task counted once.
-        protect_behaviours: what answers must go on doing, such as `asks` (`mixwright.behaviours`): a shown fall of ten
-            points is a loss, too; all tests together stop at most 5 % of the runs that lose nothing.
         stop: whether training stops at a loss. Without it a loss is logged alone.
         keep_best: save a checkpoint at each look that passes, and keep the last of them from being rotated away; its path
             is `state.best_model_checkpoint`, and stands in gate.json.
@@ -88,7 +85,6 @@ class GateCallback(TrainerCallback):
         graders: Mapping[str, str] | None = None,
         items: int = 200,
         margin: float = MEAN_LOSS_MARGIN,
-        protect_behaviours: Sequence[str] = (),
         stop: bool = True,
         keep_best: bool = False,
         template: Mapping[str, Any] | None = None,
@@ -99,10 +95,6 @@ class GateCallback(TrainerCallback):
                 raise InputError(f"{name}, a whole number of {least} or more", repr(value), "Correct it.")
         if not 0 < margin < 1:
             raise InputError("a margin above 0 and below 1", str(margin), "Write it as a share: 0.05 is five points.")
-        for name in protect_behaviours:
-            if name not in BEHAVIOURS:
-                raise unknown_name("behaviour (protect_behaviours)", name, BEHAVIOURS)
-        self.behaviours = tuple(protect_behaviours)
         self._named_graders = dict(graders or {})
         if not isinstance(corpus, Corpus):
             config = CorpusConfig(str(corpus), eval_share=0.0, graders=self._named_graders)
@@ -115,12 +107,9 @@ class GateCallback(TrainerCallback):
         self.items = _choose_items(corpus, protect, items)
         self.before: list[float] = []
         """Score of each item before training."""
-        self._shown_before: list[list[float]] = []
-        """Of each protected behaviour: whether the items' answers showed it before training."""
         self.looks: list[dict[str, Any]] = []
         """What stands in gate.json of each look."""
-        self._repeated_looks: list[RepeatedLooks] = []
-        """Of the scores, and of each protected behaviour."""
+        self._repeated_looks: RepeatedLooks
         self._best_step: int | None = None
         self._trainer: Any = None
 
@@ -141,16 +130,14 @@ class GateCallback(TrainerCallback):
         file = Path(args.output_dir) / FILE_NAME
         self.looks, began = [], perf_counter()
         if state.global_step:
-            self.before, self._shown_before, earlier_looks, self.max_new_tokens = self._read(file, state.global_step)
+            self.before, earlier_looks, self.max_new_tokens = self._read(file, state.global_step)
         else:
-            (self.before, *self._shown_before), earlier_looks = self._read_answers(kwargs, may_choose_graders=True), []
+            self.before, earlier_looks = self._score_answers(kwargs, may_choose_graders=True), []
         seconds = perf_counter() - began
         planned = len(earlier_looks) + max(1, math.ceil((steps - state.global_step) / self.every))
-        tests = 1 + len(self.behaviours)
-        tasks, rate = [item.task for item in self.items], FALSE_STOP_RATE / tests
-        self._repeated_looks = [RepeatedLooks(tasks, planned, false_stop_rate=rate) for _ in range(tests)]
+        self._repeated_looks = RepeatedLooks([item.task for item in self.items], planned)
         for line in earlier_looks:
-            self._look(line["step"], [line["scores"], *line["shown"]])
+            self._look(line["step"], line["scores"])
         if not state.global_step and state.is_world_process_zero:
             self._write(file)
             message = (
@@ -165,7 +152,7 @@ class GateCallback(TrainerCallback):
         is_last = state.global_step >= state.max_steps
         if state.global_step % self.every and not is_last:
             return control
-        outcome = self._look(state.global_step, self._read_answers(kwargs))
+        outcome = self._look(state.global_step, self._score_answers(kwargs))
         if state.is_world_process_zero:
             self._write(Path(args.output_dir) / FILE_NAME)
             line = self.looks[-1]
@@ -179,9 +166,8 @@ class GateCallback(TrainerCallback):
                     args.report_to, f"Gate: success fell by {-100 * line['change']:.1f} points at step {state.global_step}"
                 )
             _log.warning(
-                "gate: step %d: %s; %+.1f points over %d items, lower end of the interval %+.1f%s",
+                "gate: step %d: %s; %+.1f points over %d items, lower end of the interval %+.1f",
                 *(state.global_step, outcome, 100 * line["change"], len(self.items), 100 * line["lower"]),
-                "".join(f"; {name} {100 * change:+.0f}" for name, change in line["behaviours"].items()),
             )
         if outcome == "passed" and self.keep_best:
             control.should_save = True
@@ -196,12 +182,9 @@ class GateCallback(TrainerCallback):
             if state.is_world_process_zero:
                 self._write(Path(args.output_dir) / FILE_NAME)
 
-    def _read_answers(self, arguments: Any, *, may_choose_graders: bool = False) -> list[list[float]]:
-        """Scores of greedy answers to all items, and whether they show each protected behaviour; the same in all processes.
-
-        Graders may be chosen by these answers.
-        """
-        readings: list[Any] = [None]
+    def _score_answers(self, arguments: Any, *, may_choose_graders: bool = False) -> list[float]:
+        """Scores of greedy answers to all items, the same in all processes. Graders may be chosen by these answers."""
+        scores: list[float] = []
         if arguments.get("processing_class") is None:
             raise InputError("a trainer with a tokenizer, for GateCallback", "none", "Pass processing_class to the trainer.")
         if PartialState().is_main_process:
@@ -220,9 +203,7 @@ class GateCallback(TrainerCallback):
                 self.corpus.grade(item, answer.text, cut=not answer.finished)
                 for item, (answer,) in zip(self.items, answers, strict=True)
             ]
-            shown = np.array([read_behaviours(answer.text) for (answer,) in answers], dtype=float)
-            readings = [[scores, *(shown[:, BEHAVIOURS.index(name)].tolist() for name in self.behaviours)]]
-        return broadcast_object_list(readings)[0]
+        return broadcast_object_list([scores])[0]
 
     def _choose_graders(self, answers: Sequence[tuple[str, bool]]) -> None:
         """Take another grader where the proposed one reads almost nothing of the first answers, and say so."""
@@ -233,54 +214,45 @@ class GateCallback(TrainerCallback):
                 self.corpus = self.corpus.with_graders({chosen.task: chosen.grader})
                 _log.warning("gate: %s: grader %s", chosen.task, chosen.reason)
 
-    def _look(self, step: int, readings: Sequence[Sequence[float]]) -> LookOutcome:
-        """Test the scores and the protected behaviours of one look, and keep it."""
-        before = [self.before, *self._shown_before]
-        result, *of_behaviours = (
-            test.look(np.asarray(now) - np.asarray(then))
-            for test, now, then in zip(self._repeated_looks, readings, before, strict=True)
-        )
+    def _look(self, step: int, scores: Sequence[float]) -> LookOutcome:
+        """Test the scores of one look, and keep it."""
+        result = self._repeated_looks.look(np.asarray(scores) - np.asarray(self.before))
         lost = result.loss_is_shown and result.change <= -self.margin
-        lost |= any(one.loss_is_shown and one.change <= -LEAST_CHANGE for one in of_behaviours)
         has_enough_to_lose = sum(self.before) >= self.margin * len(self.before)  # else a loss is impossible, not ruled out
         is_ruled_out = result.lower > -self.margin and has_enough_to_lose
         outcome: LookOutcome = "lost" if lost else "passed" if is_ruled_out else "cannot tell"
         if outcome == "passed":
             self._best_step = step
         by_task: dict[str, list[float]] = {}
-        for item, then, now in zip(self.items, self.before, readings[0], strict=True):
+        for item, then, now in zip(self.items, self.before, scores, strict=True):
             by_task.setdefault(item.task, []).append(now - then)
         changes = {task: sum(values) / len(values) for task, values in sorted(by_task.items())}
         line = {"step": step, "outcome": outcome, "change": result.change, "lower": result.lower, "tasks": changes}
-        line["behaviours"] = {name: one.change for name, one in zip(self.behaviours, of_behaviours, strict=True)}
-        self.looks.append(line | {"scores": list(readings[0]), "shown": [list(one) for one in readings[1:]]})
+        self.looks.append(line | {"scores": list(scores)})
         return outcome
 
     def _write(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         settings: dict[str, Any] = {"margin": self.margin, "every": self.every, "max_new_tokens": self.max_new_tokens}
-        settings["graders"] = {task: self.corpus.tasks[task].grader for task in {item.task: None for item in self.items}}
-        settings["behaviours"] = list(self.behaviours)
+        settings["graders"] = {item.task: self.corpus.tasks[item.task].grader for item in self.items}
         best = None if self._best_step is None else f"checkpoint-{self._best_step}"
-        ids = [item.id for item in self.items]
-        read = {"before": self.before, "shown": self._shown_before, "looks": self.looks}
-        write_json(file, {"settings": settings, "best": best, "items": ids, **read})
+        read = {"items": [item.id for item in self.items], "before": self.before, "looks": self.looks}
+        write_json(file, {"settings": settings, "best": best, **read})
 
-    def _read(self, file: Path, step: int) -> tuple[list[float], list[list[float]], list[dict[str, Any]], int]:
-        """Scores and behaviours before training, looks up to a step, and the room, of the run that is resumed."""
+    def _read(self, file: Path, step: int) -> tuple[list[float], list[dict[str, Any]], int]:
+        """Scores before training, looks up to a step, and the room, of the run that is resumed."""
         remedy = "Resume with the same output_dir, rows and items, or start again."
         check_regular(file)
         try:
             kept = json.loads(file.read_text(encoding="utf-8"))
-            ids, before, shown = kept["items"], kept["before"], kept["shown"]
-            room, behaviours = kept["settings"]["max_new_tokens"], kept["settings"]["behaviours"]
+            ids, before, room = kept["items"], kept["before"], kept["settings"]["max_new_tokens"]
             looks = [line for line in kept["looks"] if line["step"] <= step]
             self.corpus = self.corpus.with_graders(kept["settings"]["graders"])
         except (OSError, ValueError, KeyError, TypeError, InputError) as error:
             raise InputError("the interim analyses of the resumed run", type(error).__name__, remedy, file=file) from None
-        if ids != [item.id for item in self.items] or behaviours != list(self.behaviours):
-            raise InputError("the items and behaviours of the resumed run", "others", remedy, file=file)
-        return before, shown, looks, room
+        if ids != [item.id for item in self.items]:
+            raise InputError("the items of the resumed run", "others", remedy, file=file)
+        return before, looks, room
 
 
 def _choose_items(corpus: Corpus, protect: Sequence[str], count: int) -> list[Example]:

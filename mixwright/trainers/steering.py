@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import numpy as np
+from annotated_types import Len
+from pydantic import FiniteFloat, TypeAdapter, ValidationError
 
+from mixwright.config import NonNegativeFinite, NonNegativeInt
 from mixwright.errors import InputError
 from mixwright.plan.validate import check_levers
 from mixwright.records import Cell, Plan, Stage
@@ -31,20 +33,6 @@ DEFAULT_SELECTOR = "difficulty"
 """Of GRPO without a plan."""
 DIGEST_ROWS = 1024
 """Rows that a digest of the data reads."""
-NUMBER_TYPES = (float, int, np.integer, np.floating)
-SETTING_TYPES: dict[str, tuple[type, ...]] = {
-    "plan": (str, Path, Plan),
-    "folder": (str, Path),
-    "draw_seed": (int, np.integer),
-    "permute_rewards": (bool,),
-    "columns": (Mapping,),
-    "reward_seconds": NUMBER_TYPES,
-    "slow_rewards": (str,),
-    "unscored_batches": (int, np.integer),
-    "reward_range": (tuple, list),
-    "options": (Mapping,),
-}
-"""What each setting of `SteeringConfig` may be; None, too, where that is its default."""
 STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
 """Columns of a dataset that steering reads."""
 
@@ -62,22 +50,22 @@ class SteeringConfig:
     measurements."""
     folder: str | Path | None = None
     """Folder for decisions, steps, draws and proof; None: steering/ in output_dir."""
-    draw_seed: int | None = None
+    draw_seed: NonNegativeInt | None = None
     """Seed of the sampling; None takes the trainer's seed."""
     permute_rewards: bool = False
     """Control for trials: permute the rewards inside each group after the engine has seen them."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """Field (id, task, level, answer, options) -> column of the dataset, where they differ; an empty name ignores the
     field."""
-    reward_seconds: float = 600.0
+    reward_seconds: NonNegativeFinite = 600.0
     """Seconds that a reward function may take for the completions of one process; 0 sets no limit. After 60 s a warning
     names it. A call that blocks the thread of an async function is named but not interrupted; reward models have no
     limit."""
     slow_rewards: SlowRewards = "stop"
     """If a call takes longer: stop ends training, wrong gives its completions the reward of a wrong answer."""
-    unscored_batches: int = 3
+    unscored_batches: NonNegativeInt = 3
     """Generation batches in a row without any score after which training stops; 0 never stops."""
-    reward_range: Sequence[float] | None = None
+    reward_range: Annotated[Sequence[FiniteFloat], Len(2, 2)] | None = None
     """Rewards of a wrong and of a right answer, summed over the reward functions with their weights. None: the range of
     the plan, else 0 to 1. Steering clips rewards outside."""
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -111,30 +99,18 @@ def read_steering(steering: SteeringConfig | str | Path | bool | None) -> Steeri
 
 
 def check_settings(steering: SteeringConfig) -> None:
-    """Raises InputError for a value of the wrong type or sign."""
-    for name, types in SETTING_TYPES.items():
+    """Raises InputError for a value that is not of the declared type, or out of range."""
+    for name, hint in get_type_hints(SteeringConfig, include_extras=True).items():
         value = getattr(steering, name)
-        is_number = types[0] in (int, float)
-        has_right_type = isinstance(value, types) and not (is_number and isinstance(value, bool))
-        if not has_right_type and not (value is None and getattr(SteeringConfig, name, 0) is None):
-            raise InputError(f"steering.{name} as {types[0].__name__.lower()}", repr(value)[:80], "Correct the value.")
-        if is_number and value is not None and not 0 <= value < math.inf:
-            raise InputError(f"steering.{name} of 0 or more", repr(value), "Correct it, or leave it out.")
-        if name == "reward_range" and value is not None:
-            _check_range(value)
-        if name == "options":
-            check_levers(steering.options, "steering.options")
-        if name == "slow_rewards" and value not in get_args(SlowRewards):
-            raise InputError(f"steering.slow_rewards: {' or '.join(get_args(SlowRewards))}", repr(value)[:80], "Correct it.")
-
-
-def _check_range(value: Any) -> None:
-    """Raises InputError unless it is two finite numbers, the reward of a wrong answer and that of a right one."""
-    numbers = [entry for entry in value if isinstance(entry, NUMBER_TYPES) and not isinstance(entry, bool)]
-    if not (len(value) == len(numbers) == 2 and -math.inf < numbers[0] < numbers[1] < math.inf):
-        expected = "steering.reward_range as two finite numbers, low < high"
+        try:
+            TypeAdapter(hint).validate_python(value, strict=True)
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"].lower().removeprefix("input should be ")
+            raise InputError(f"steering.{name}: {problem}", repr(value)[:80], "Correct the value.") from None
+    if steering.reward_range is not None and not steering.reward_range[0] < steering.reward_range[1]:
         remedy = "Pass the rewards of a wrong and of a right answer, for example (-1, 1)."
-        raise InputError(expected, repr(value)[:80], remedy)
+        raise InputError("steering.reward_range with low < high", repr(steering.reward_range), remedy)
+    check_levers(steering.options, "steering.options")
 
 
 def with_row_numbers(dataset: Any, trainer: str) -> Dataset:

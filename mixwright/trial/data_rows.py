@@ -84,8 +84,9 @@ def table_beside(path: Path, kind: str) -> Path:
 
 def read_data(path: Path, corpus: Corpus) -> DataTable:
     """Read the table and those next to it. Raises InputError for rows that are not to be trained on in this corpus."""
-    files: dict[Rows, Path] = {"mined": path} | {kind: table_beside(path, kind) for kind in BESIDE}
-    rows_by_kind = {kind: _read_rows(file, corpus) for kind, file in files.items() if file.is_file()}
+    files: dict[Rows, Path] = {"mined": path}
+    files |= {kind: table_beside(path, kind) for kind in BESIDE}
+    rows_by_kind: dict[Rows, Corpus] = {kind: _read_rows(file, corpus) for kind, file in files.items() if file.is_file()}
     return DataTable(path, "prompt" in pq.read_schema(path).names, rows_by_kind)
 
 
