@@ -87,7 +87,7 @@ with ThreadPoolExecutor(max_workers=2) as workers:
             send(engine.draw(PROMPTS), step)  # draws ahead follow what has been seen by now
         batch = flying.popleft()
         groups = batch.groups.result()  # waits
-        actions = engine.observe(groups, Signals(step, lr_factor=factor))  # the step that is about to be taken
+        actions = engine.observe(groups, Signals(step))  # the step that is about to be taken
         refused = {action.target for action in actions if action.kind == "refuse"}  # rows of this batch
         for action in actions:
             factor = action.value if action.kind == "lr_factor" and action.value is not None else factor

@@ -87,7 +87,7 @@ class Loop:
 
     def signals(self) -> Signals:
         """The step's own numbers; the engine moves the coefficients from where they are said to be."""
-        return Signals(self.step, self.beta, self.factor)
+        return Signals(self.step, self.beta)
 
     def save(self) -> None:
         """The engine's state and the loop's own belong together."""

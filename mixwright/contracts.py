@@ -223,11 +223,11 @@ class Gate(Steerer):
 
 
 class Controller(Steerer):
-    """Proposes coefficients and learning-rate factors."""
+    """Proposes coefficients."""
 
     @abstractmethod
     def propose(self, signals: Signals) -> list[Action]:
-        """Actions of kind coefficient, lr_factor or skip_step; empty when nothing should change."""
+        """Actions of kind coefficient, whose target is `beta`; empty when nothing should change."""
 
 
 class Monitor(Steerer):

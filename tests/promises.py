@@ -207,7 +207,7 @@ def check_controller(cls: type[Controller]) -> None:
     def answer(controller: Controller, step: int) -> Any:
         actions = [action for signals in own.signals(step) for action in controller.propose(signals)]
         for action in actions:
-            require(isinstance(action, Action) and action.kind in ("coefficient", "lr_factor", "skip_step"), "its own kinds")
+            require(isinstance(action, Action) and action.kind == "coefficient", "its own kind")
             require(action.value is None or (math.isfinite(action.value) and action.value >= 0), "a finite value")
             require(bool(action.because), "an action says why")
         return actions

@@ -204,7 +204,7 @@ def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows as Parquet; a column that is empty in this file keeps the type that it has in the others.
+    """Write rows as Parquet.
 
     Raises:
         InputError: chats beside plain texts.
@@ -213,39 +213,22 @@ def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 
     names = dict.fromkeys(name for row in rows for name in row)
     try:
-        columns = [_to_array([row.get(name) for row in rows], _infer_field(name, rows).type) for name in names]
+        columns = [_to_array([row.get(name) for row in rows]) for name in names]
         write_table(path, pa.table(columns, list(names)))
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError("only chats or only plain texts", str(error)[:100], "Split the data in two.") from None
 
 
-def _to_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+def _to_array(values: Sequence[Any]) -> pa.Array:
     """Return a column; of messages with tool calls, whose keys differ, each message as JSON, which `datasets` reads."""
     import pyarrow as pa
 
     keys = {key for value in values if isinstance(value, list) for one in value if isinstance(one, dict) for key in one}
-    if not pa.types.is_list(kind) or keys <= {"role", "content", TRAIN_KEYS[0]}:
-        return pa.array(values, kind)
+    if keys <= {"role", "content", TRAIN_KEYS[0]}:
+        return pa.array(values)
     lists = pa.array([value and [json.dumps(one, ensure_ascii=False) for one in value] for value in values])
     texts = pa.ExtensionArray.from_storage(pa.json_(pa.string()), lists.values)
     return pa.ListArray.from_arrays(lists.offsets, texts)
-
-
-def _infer_field(name: str, rows: Sequence[Mapping[str, Any]]) -> pa.Field:
-    import pyarrow as pa
-
-    values = [row[name] for row in rows if row.get(name) is not None]
-    sample = values[0] if values else None
-    if name == "level":
-        return pa.field(name, pa.float64())
-    if name == MASK_COLUMN:
-        return pa.field(name, pa.list_(pa.list_(pa.int64())))
-    if isinstance(sample, list):
-        flags = (
-            [(TRAIN_KEYS[0], pa.bool_())] if any(TRAIN_KEYS[0] in message for value in values for message in value) else []
-        )
-        return pa.field(name, pa.list_(pa.struct([("role", pa.string()), ("content", pa.string()), *flags])))
-    return pa.field(name, pa.infer_type(values) if isinstance(sample, dict) else pa.string())
 
 
 def write_settings(path: Path, notes: Iterable[str], data: Mapping[str, Any]) -> None:

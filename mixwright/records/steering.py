@@ -91,8 +91,6 @@ class Signals:
     """Optimiser step that these numbers are of."""
     beta: float = 0.0
     """Current KL coefficient of the trainer."""
-    lr_factor: float = 1.0
-    """Current factor on the scheduled learning rate."""
     kl_nats: float | None = None
     """Mean KL per token, from the trainer; None where it measures none (beta 0)."""
 

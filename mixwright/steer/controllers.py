@@ -1,4 +1,4 @@
-"""Controllers of coefficients and learning-rate factors: one class each, named in settings in small letters, `drift`."""
+"""Controllers of coefficients: one class each, named in settings in small letters, `drift`."""
 
 from __future__ import annotations
 
@@ -16,26 +16,23 @@ OPTION_LIMITS = {
     "smooth": (1e-9, 1),
     "steps_between_moves": (0, 1e9),
     "max_beta_ratio": (1, 1e9),
-    "min_lr_factor": (1e-9, 1),
 }
 
 
 @dataclass(kw_only=True, eq=False)
 class Drift(Checkpointable, Controller):
-    """Controller that keeps the model near its start: it moves beta, or the learning rate, when the KL leaves a dead band.
+    """Controller that keeps the model near its start: it moves beta when the KL leaves a dead band.
 
     The KL (nats per token, which TRL's trainer measures when beta > 0) is smoothed. Above `target` x `dead_band` beta is
-    multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Where beta is
-    0 there is no KL penalty to raise: a loop that measures the KL itself gets a lower learning-rate factor instead, not
-    under `min_lr_factor`, which comes back up to 1 the same way. Beta is never moved to 0 nor from 0. At most one move in
-    `steps_between_moves` steps; where readings are further apart, a reading counts for the steps that it stands for: in the
+    multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Beta is never
+    moved to 0 nor from 0: there is no KL penalty then. At most one move in `steps_between_moves` steps; where readings are further apart, a reading counts for the steps that it stands for: in the
     running mean, and as one move per `steps_between_moves` of them.
 
     Measured (the study `overhard`, greedy success over everything held out, 80 steps on over-hard data): started at
     beta 0.01 it ends 2 points under not training (1 to 3), beta 0.01 alone 31 (16 to 45), uniform draws without either
-    50. Without levels the trainer's own plan ends 3 under it with both (1 to 5), 23 without (18 to 29). From beta 0 an
-    earlier run showed no effect: a lower rate pulls nothing back, and comes when most is lost. So start with beta above
-    0; a trainer's own plan leaves it out where beta is 0.
+    50. Without levels the trainer's own plan ends 3 under it with both (1 to 5), 23 without (18 to 29). From beta 0 it had
+    lowered the learning rate instead, which showed no effect. So start with beta above 0; a trainer's own plan leaves it
+    out where beta is 0.
 
     Source: adaptive KL coefficient of 1909.08593.
     Unit: nats per token.
@@ -49,7 +46,6 @@ class Drift(Checkpointable, Controller):
         smooth: weight of the newest step's KL in the running mean, 0..1.
         steps_between_moves: steps between two moves.
         max_beta_ratio: beta is never raised above this many times its first value.
-        min_lr_factor: the learning-rate factor is never lowered under this.
     """
 
     STATE_FIELDS = ("_kl", "_moved", "_first_beta", "_read")
@@ -60,7 +56,6 @@ class Drift(Checkpointable, Controller):
     smooth: float = 0.3
     steps_between_moves: int = 5
     max_beta_ratio: float = 64.0
-    min_lr_factor: float = 0.1
 
     def __post_init__(self) -> None:
         check_range("controllers.drift", vars(self), **OPTION_LIMITS)
@@ -73,7 +68,7 @@ class Drift(Checkpointable, Controller):
 
     def propose(self, signals: Signals) -> list[Action]:
         """One action when the smoothed KL is outside the dead band and the last move is long enough ago."""
-        if signals.kl_nats is None:
+        if signals.kl_nats is None or signals.beta <= 0:
             return []
         steps_since_read = 1 if self._read is None else max(signals.step - self._read, 1)
         self._read = signals.step
@@ -85,22 +80,12 @@ class Drift(Checkpointable, Controller):
         if not (is_far or is_near) or (self._moved is not None and signals.step - self._moved < self.steps_between_moves):
             return []
         factor = self.factor ** max(1, steps_since_read // max(self.steps_between_moves, 1))
-        if signals.beta > 0:
-            first_beta = self._first_beta or signals.beta
-            old_value, new_value = signals.beta, signals.beta * factor if is_far else signals.beta / factor
-            new_value = min(max(new_value, min(first_beta, old_value)), max(first_beta * self.max_beta_ratio, old_value))
-        else:
-            old_value = signals.lr_factor
-            new_value = (
-                max(old_value / factor, min(self.min_lr_factor, old_value)) if is_far else min(old_value * factor, 1.0)
-            )
-        if new_value == old_value:
+        beta, first_beta = signals.beta, self._first_beta
+        new_beta = beta * factor if is_far else beta / factor
+        new_beta = min(max(new_beta, min(first_beta, beta)), max(first_beta * self.max_beta_ratio, beta))
+        if new_beta == beta:
             return []
         self._moved = signals.step
         side = "above" if is_far else "below"
         because = f"KL {self._kl:.3g} nats per token, {side} {self.target:g} by more than a factor of {self.dead_band:g}"
-        return [
-            Action("coefficient", "beta", new_value, because)
-            if signals.beta > 0
-            else Action("lr_factor", "lr", new_value, because)
-        ]
+        return [Action("coefficient", "beta", new_beta, because)]

@@ -87,11 +87,7 @@ class Policy(Checkpointable):
         note: writes a decision down.
     """
 
-    STATE_FIELDS = (
-        "controllers_lr_factor",
-        "batch_lr_factor",
-        "sent_lr_factor",
-    )
+    STATE_FIELDS = ("lr_factor", "sent_lr_factor")
 
     def __init__(
         self,
@@ -101,17 +97,10 @@ class Policy(Checkpointable):
         note: Note = lambda *_: None,
     ) -> None:
         self._options, self._controllers, self._monitors, self._note = options, controllers, monitors, note
-        self.controllers_lr_factor = 1.0
-        """Learning-rate factor that controllers asked for."""
-        self.batch_lr_factor = 1.0
-        """Factor of the current batch, under 1 where few groups are informative."""
+        self.lr_factor = 1.0
+        """Learning-rate factor of the current batch, under 1 where few groups are informative."""
         self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
-
-    @property
-    def lr_factor(self) -> float:
-        """The learning-rate factor that should hold now."""
-        return self.controllers_lr_factor * self.batch_lr_factor
 
     def scale_by_informative_share(self, step: int, informative: int, groups: int) -> tuple[str, Action | None]:
         """Scale or skip the step of this batch.
@@ -124,12 +113,12 @@ class Policy(Checkpointable):
         Returns:
             The reason when the step is scaled or skipped (else ""), and the action that skips it, if any.
         """
-        self.batch_lr_factor, min_share = 1.0, self._options.min_informative_share
+        self.lr_factor, min_share = 1.0, self._options.min_informative_share
         if informative >= min_share * groups:
             return "", None
         reason = f"{informative} of {groups} groups are informative, fewer than {min_share:.0%}"
         if informative:
-            self.batch_lr_factor = informative / groups / min_share
+            self.lr_factor = informative / groups / min_share
             return reason, None
         reason += ", so only momentum would move the weights"
         self._note(step, "skip_step", None, "step", reason)
@@ -137,28 +126,21 @@ class Policy(Checkpointable):
 
     def react(self, signals: Signals, scaled_because: str) -> list[Action]:
         """Controllers, then monitors, then one learning-rate action if its factor changed."""
-        step, beta, reasons, beta_reasons = signals.step, signals.beta, [scaled_because], []
-        signals = replace(signals, lr_factor=self.controllers_lr_factor)
-        actions: list[Action] = []
+        step, beta = signals.step, signals.beta
+        actions, beta_reasons = list[Action](), list[str]()
         for controller in self._controllers:
             for action in controller.propose(replace(signals, beta=beta)):
-                if action.kind == "coefficient" and action.value is not None:
+                if action.value is not None:
                     self._note(step, action.target, beta, action.value, action.because)
                     beta = action.value
                     beta_reasons.append(action.because)
-                elif action.kind == "lr_factor" and action.value is not None:
-                    self.controllers_lr_factor = action.value
-                    reasons.append(action.because)
-                else:
-                    actions.append(action)
-                    self._note(step, action.kind, None, action.target, action.because)
         alarms = [alarm for monitor in self._monitors for alarm in monitor.inspect(signals)]
         for alarm in alarms:
             self._note(step, f"alarm.{alarm.monitor}", alarm.threshold, alarm.value, alarm.message)
         if beta != signals.beta:
             actions.append(Action("coefficient", "beta", beta, "; ".join(beta_reasons)))
         if self.lr_factor != self.sent_lr_factor:
-            because = "; ".join(filter(None, reasons)) or "enough groups are informative again"
+            because = scaled_because or "enough groups are informative again"
             self._note(step, "lr_factor", self.sent_lr_factor, self.lr_factor, because)
             self.sent_lr_factor = self.lr_factor
             actions.append(Action("lr_factor", "lr", self.lr_factor, because))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from mixwright.records import Cell, cell_key
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -89,29 +92,26 @@ def make_pool(
         ((name, _),) = Counter(ids).most_common(1)
         remedy = "Make them unique, or ignore the column: columns={'id': ''}."
         raise InputError("unique example ids", f"{name!r} more than once", remedy)
-    names, task_of = np.unique(np.asarray(tasks, dtype=object), return_inverse=True)
-    level_numbers = _levels(ids, levels, tasks)
-    distinct_levels, level_of = np.unique(level_numbers, return_inverse=True)  # NaN, which is no level, sorts last
-    task_level_codes, code_of = np.unique(task_of * len(distinct_levels) + level_of, return_inverse=True)
-    all_task_levels = [
-        (str(names[code // len(distinct_levels)]), float(distinct_levels[code % len(distinct_levels)]))
-        for code in task_level_codes
-    ]
-    task_levels = [(task, None if np.isnan(level) else level) for task, level in all_task_levels]
+    level_of = [None if math.isnan(level) else level for level in _levels(ids, levels, tasks).tolist()]
+    names, task_of = _number(tasks, sorted(set(tasks)))
+    all_task_levels = list(zip(tasks, level_of, strict=True))
+    task_levels, cell_of = _number(all_task_levels, sorted(set(all_task_levels), key=lambda cell: cell_key(*cell)))
     check_keys(task_levels)
-    order = sorted(range(len(task_levels)), key=lambda cell_index: cell_key(*task_levels[cell_index]))
-    rank = np.argsort(order)
-    counts = np.bincount(rank[code_of], minlength=len(order))
-    cell_of = rank[code_of].astype(np.int32)
-    golds = _golds(answers, options)
+    golds, counts = _golds(answers, options), np.bincount(cell_of)
     known_cells = {cell.key: cell for cell in cells}
     pool_cells = []
-    for cell_index, (task, level) in enumerate(task_levels[code] for code in order):
+    for number, (task, level) in enumerate(task_levels):
         cell = known_cells.get(cell_key(task, level)) or Cell(
-            task, level, 0, *_success_of_constant_answer(golds, cell_of == cell_index)
+            task, level, 0, *_success_of_constant_answer(golds, cell_of == number)
         )
-        pool_cells.append(replace(cell, task=task, level=level, count=int(counts[cell_index])))
-    return Pool(tuple(ids), tuple(map(str, names)), task_of.astype(np.int32), tuple(pool_cells), cell_of, golds, options)
+        pool_cells.append(replace(cell, task=task, level=level, count=int(counts[number])))
+    return Pool(tuple(ids), tuple(names), task_of, tuple(pool_cells), cell_of, golds, options)
+
+
+def _number(values: Sequence[T], distinct: list[T]) -> tuple[list[T], np.ndarray]:
+    """Return the distinct values, and the place of each value among them, int32."""
+    place_of = {value: place for place, value in enumerate(distinct)}
+    return distinct, np.array([place_of[value] for value in values], dtype=np.int32)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], tasks: Sequence[str]) -> np.ndarray:

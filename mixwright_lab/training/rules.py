@@ -86,7 +86,7 @@ class EngineRule(Rule):
             self.beta = arena.settings.beta
         rollouts = arena.roll(self.engine.draw(arena.settings.prompts), arena.settings.group)
         outcomes = rollouts.outcomes(arena.steps)
-        actions = self.engine.observe(outcomes, Signals(arena.steps, self.beta, self.lr_factor, kl_nats=self._kl))
+        actions = self.engine.observe(outcomes, Signals(arena.steps, self.beta, self._kl))
         refused = {action.target for action in actions if action.kind == "refuse"}
         skip = any(action.kind == "skip_step" for action in actions)
         self._carry_out(actions)

@@ -214,7 +214,7 @@ class RunSteering(Checkpointable):
         """
         self._count_outside(step, [reward for group in groups for reward in group.rewards])
         groups = read_rewards(groups, self.reward_range)
-        actions = self.engine.observe(groups, Signals(step, self.beta, self.lr_factor, kl))
+        actions = self.engine.observe(groups, Signals(step, self.beta, kl))
         refused = {action.target for action in actions if action.kind == "refuse"}
         positions = self.draws.record_batch(step, self.batches, rows)
         ids = [self.pool.ids[self.draws.rows[position]] for position in positions]
@@ -266,7 +266,7 @@ class RunSteering(Checkpointable):
             rows: of the step, those that overflowed included.
             line: what they showed, by `loss_line` or `pair_line`.
         """
-        actions = self.engine.observe(outcomes, Signals(step, self.beta, self.lr_factor))
+        actions = self.engine.observe(outcomes, Signals(step, self.beta))
         self.draws.record_batch(step, self.batches, rows)
         for outcome in outcomes:
             if isinstance(outcome, SFTOutcome):
