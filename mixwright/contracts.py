@@ -98,12 +98,6 @@ class Miner(ABC):
     NEEDS_MODEL: bool = False
     """Whether the model is read or a copy of it trained; else `learner` is None."""
 
-    def count_trainings(self) -> int:
-        """Short trainings that it makes with all weights, of `steps` steps on `batch` rows each; 0 for none, or where only
-        the rows tell.
-        """
-        return 0
-
     def count_needed_rows(self) -> int:
         """Training rows below which it refuses a corpus, so that nothing is made for it; 0 for any number."""
         return 0

@@ -167,7 +167,7 @@ def graded_run() -> None:
     planner = {"mastered_share": 0.2}
     miners = {
         "pruning": {"steps": 4, "runs": 2, "batch": 8},
-        "influence": {"targets": ["last"], "protected": ["sum"], "shots": 4, "keep": 0.3},
+        "influence": {"targets": ["last"], "shots": 4, "keep": 0.3},
     }
     data = settings(
         "graded.jsonl",

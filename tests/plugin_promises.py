@@ -192,7 +192,7 @@ def check_miner(cls: type[Miner], learner: Learner) -> None:
     require(bool(result.rows) != bool(result.new_rows), "chosen rows, or new ones")
     row_ids = [row.id for row in result.rows]
     require(len(set(row_ids)) == len(row_ids) and set(row_ids) <= train_ids, "training rows, none twice")
-    require(all(row.reason for row in (*result.rows, *result.harmful)), "a reason per row")
+    require(all(row.reason for row in result.rows), "a reason per row")
     for example in result.new_rows:
         require({"parents", "provenance"} <= set(example.extra), "new rows name their parents and how they were made")
         require(

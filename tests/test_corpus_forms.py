@@ -430,7 +430,7 @@ def test_what_an_export_writes_is_read_again(name: str, form: str, objective: Ob
     else:
         wanted = {tuple(plain(getattr(row, field)) for field in ("prompt", *fields)) for row in rows}
     assert texts == wanted
-    if name in ("axolotl", "verl"):
+    if name in ("axolotl", "verl", "trl"):
         assert len(found) == 12, "every draw"
     if form != "chat":
         return

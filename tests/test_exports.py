@@ -106,7 +106,7 @@ def test_trl_reads_the_rows_in_the_order_of_the_draws(tmp_path: Path) -> None:
     sizes = {"--per_device_train_batch_size": 4, "--gradient_accumulation_steps": 8, "--num_generations": 4}
     assert {name: int(value) for name, value in own.items()} == {"--max_steps": 10, **sizes}, "a step has 8 groups of 4"
     rows, mix = get_dataset(config)["train"], build_mix(planned(), corpus(), batch=8)
-    assert rows["id"] == [mix.corpus[int(row)].id for row in mix.order]
+    assert rows["id"] == [f"{number}-{mix.corpus[int(row)].id}" for number, row in enumerate(mix.order, 1)]
     assert set(rows.column_names) == {"id", "task", "level", "prompt", "answer"}
 
 

@@ -122,23 +122,19 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
     mined = MiningResult(
         "m",
         tuple(MinedRow(name, "why") for name in names),
-        harmful=(MinedRow("m5", "against"),),
         simple_rule_rows=(MinedRow("m6", "of it"),),
     )
     path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), tmp_path)
     assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "reason": "why"}
-    assert pq.read_table(tmp_path / "m.harmful.parquet")["id"].to_pylist() == ["m5"]
     assert pq.read_table(tmp_path / "m.simple_rule.parquet")["id"].to_pylist() == ["m6"]
     told = summary_of(path)
     assert told is not None
-    assert (told.rows, told.training_rows, told.harmful) == (30, 96, 1)
+    assert (told.rows, told.training_rows) == (30, 96)
     assert told.price == "1.5 CPU seconds"
-    assert told.shares_changed["times"] == {"before": 0.5, "after": 0.0}
     (tmp_path / "own.json").write_text("[]")
     assert summary_of(tmp_path / "own.parquet") is None, "beside a table of one's own may stand anything"
-    write_mined(Mining(dataclasses.replace(mined, harmful=(), simple_rule_rows=()), {}, 0.0), tmp_path)
-    for beside in ("harmful", "simple_rule"):
-        assert not (tmp_path / f"m.{beside}.parquet").exists(), "of an earlier mining"
+    write_mined(Mining(dataclasses.replace(mined, simple_rule_rows=()), {}, 0.0), tmp_path)
+    assert not (tmp_path / "m.simple_rule.parquet").exists(), "of an earlier mining"
     export_rows(path, corpus, tmp_path / "out")
     rows = [json.loads(line) for line in (tmp_path / "out" / "rows.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == names
@@ -170,13 +166,11 @@ def planted(corpus: Corpus) -> TrainRows:
     return dataclasses.replace(rows, columns={"sketch": sketch})
 
 
-def test_influence_chooses_rows_along_the_targets_gradients_and_lists_those_against(corpus: Corpus, tmp_path: Path) -> None:
-    miner = create("miners", "influence", {"targets": ["add"], "protected": ["add"], "shots": 6, "keep": 0.25})
+def test_influence_chooses_rows_along_the_targets_gradients(corpus: Corpus, tmp_path: Path) -> None:
+    miner = create("miners", "influence", {"targets": ["add"], "shots": 6, "keep": 0.25})
     found = miner.mine(corpus, planted(corpus), None, np.random.default_rng(0))
     assert len(found.rows) == 24
     assert {row.id for row in found.rows} <= set(of_task(corpus, "add"))
-    assert {row.id for row in found.harmful} <= set(of_task(corpus, "times")[:10])
-    assert len(found.harmful) == 1
 
 
 def test_shots_of_named_targets_are_kept_and_others_are_not_chosen(corpus: Corpus, tmp_path: Path) -> None:

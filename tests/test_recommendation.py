@@ -69,7 +69,7 @@ EQUAL = {("equal_shares", "frozen"): "improves", ("equal_shares", "uniform"): "i
 UNIFORM = {("uniform", "frozen"): "improves", ("steered", "uniform"): "no change", ("equal_shares", "uniform"): "worsens"}
 EVERYWHERE = {arm: (cell("gcd"),) for arm in ARMS}
 WHY = "Train on best (5 of 100 rows): +9 points against all rows."
-TAKEN = Selection("best", "train on it", WHY, 5, 100, made=False, trained_on={}, price="", beats_random=True)
+TAKEN = Selection("best", "train on it", WHY, 5, 100, made=False, trained_on={}, price="")
 REFUSED = dataclasses.replace(TAKEN, advice="not recommended", sentence="Not recommended: best: the interval includes 0.")
 TRIALS = [
     (trial(right=False, word="helps"), "check the grader"),

@@ -19,7 +19,6 @@ from mixwright.records import to_data
 from mixwright.run.folder import read_yaml, write_text, yaml_text
 from mixwright.trial.deadline import Deadline, seeds_that_fit, train_within
 from mixwright.trial.jobs import Trial
-from mixwright_extras.miners.pruning import Pruning
 
 SFT = RunConfig(
     CorpusConfig("train.jsonl"),
@@ -164,10 +163,3 @@ def test_a_trial_of_a_budget_trains_whole_seeds(call: Call, monkeypatch: pytest.
     assert {name.rpartition("-")[2] for name in branches} == {"0"}, "one whole seed"
     assert len(branches) == 3
     assert "instead of 3" in Path("runs/tiny/verdict.html").read_text(encoding="utf-8")
-
-
-def test_pruning_says_how_many_short_trainings_it_makes() -> None:
-    assert Pruning(keep=0.3, runs=4).count_trainings() == 4 * (1 + 3 * 2), "all rows; three ends at 30 % and at 50 %"
-    assert Pruning(keep=0.5, runs=2).count_trainings() == 2 * (1 + 3), "the other fraction is the same"
-    assert Pruning(keep=0.5, end="easy").count_trainings() == 0
-    assert Pruning(keep=1.0).count_trainings() == 0, "there is nothing to choose"

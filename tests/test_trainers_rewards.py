@@ -227,16 +227,6 @@ def test_what_swallows_the_interrupt_is_named_where_the_limit_is_short(monkeypat
     assert told == [1]
 
 
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
-def test_an_async_function_that_ends_the_program_ends_it(error: type[BaseException], tmp_path: Path) -> None:
-    async def leave(completions: list[str], **kwargs: Any) -> list[float]:
-        raise error(7)
-
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(UNIFORM), reward_funcs=leave)
-    with pytest.raises(error, match="7"):
-        trainer.train()
-
-
 def give(value: float, name: str) -> Any:
     """A reward function of that name that gives `value` to the first completion."""
     judge = first(value)

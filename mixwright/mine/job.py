@@ -84,11 +84,7 @@ def mine_in_run(
     if take_over and is_mined(folder, name, mined_from_digest(rows, options, config.seed)):
         say(f"mine: {name} from an earlier run (drop --try to mine again)")
         return table_file(folder, name)
-    trainings = miner.count_trainings()
-    steps_text = (
-        f", {trainings} short trainings of {options.get('steps', getattr(miner, 'steps', 0))} steps" if trainings else ""
-    )
-    say(f"mine: {name}{steps_text}")
+    say(f"mine: {name}")
     job = MineJob(str(folder.path), start, config, name, options)
     workers.run([Job(f"mine {name}", mine_in_worker, job)], title="mine")
     return table_file(folder, name)

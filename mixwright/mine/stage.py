@@ -85,7 +85,7 @@ def mine(
     mined = miner.mine(corpus, rows, learner, np.random.default_rng([seed, MINE_SEED, zlib.crc32(name.encode())]))
     seconds = time.process_time() - begun
     task_by_id = dict(zip(rows.ids, rows.tasks.tolist(), strict=True))
-    unknown_ids = [row.id for row in (*mined.rows, *mined.harmful, *mined.simple_rule_rows) if row.id not in task_by_id]
+    unknown_ids = [row.id for row in (*mined.rows, *mined.simple_rule_rows) if row.id not in task_by_id]
     if unknown_ids:
         raise InputError("training rows of this corpus from the miner", f"{unknown_ids[0]!r}", "Correct the miner.")
     counts = Counter(task_by_id.values())
@@ -146,13 +146,11 @@ def with_min_rows(mined: MiningResult, tasks: Mapping[str, str]) -> MiningResult
 def write_mined(mining: Mining, folder: Path, mined_from: str = "") -> Path:
     """Write `<miner>.parquet` and `<miner>.json`, a `MiningSummary`, into a folder; returns the table's path.
 
-    Chosen rows have the columns id and reason; new rows have the columns of a corpus. What is harmful stands in
-    `<miner>.harmful.parquet`, the null of new rows in `<miner>.random_like.parquet`, rows of the simplest rule with the same
-    knowledge in `<miner>.simple_rule.parquet`.
+    Chosen rows have the columns id and reason; new rows have the columns of a corpus. The null of new rows stands in
+    `<miner>.random_like.parquet`, rows of the simplest rule with the same knowledge in `<miner>.simple_rule.parquet`.
     """
     mined = mining.mined
-    kinds = {"": mined.new_rows or mined.rows, ".random_like": mined.null_rows}
-    kinds |= {".harmful": mined.harmful, ".simple_rule": mined.simple_rule_rows}
+    kinds = {"": mined.new_rows or mined.rows, ".random_like": mined.null_rows, ".simple_rule": mined.simple_rule_rows}
     for kind, rows in kinds.items():
         path = folder / f"{mined.miner}{kind}.parquet"
         if rows or not kind:
@@ -172,8 +170,6 @@ def summarise(mining: Mining, mined_from: str) -> MiningSummary:
         len(mined.new_rows or mined.rows),
         training_rows=sum(before for before, _ in mining.counts.values()),
         tasks={task: TaskRows(before, after) for task, (before, after) in mining.counts.items()},
-        shares_changed={task: {"before": before, "after": after} for task, (before, after) in mining.shifts().items()},
-        harmful=len(mined.harmful),
         simple_rule=mined.simple_rule_description,
         notes=tuple(mined.notes),
         price=f"{mined.rollouts:,} rollouts, {seconds}" if mined.rollouts else seconds,

@@ -152,6 +152,11 @@ def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
         yield row_fields | _trl_texts(example, mix.objective, prompted=mix.prompted) | tools_of(example)
 
 
+def with_own_ids(rows: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows in the order of the draws, the same row each time with another id."""
+    return ({**row, "id": f"{number}-{row['id']}"} for number, row in enumerate(rows, 1))
+
+
 def _trl_texts(example: Example, objective: Objective, *, prompted: bool) -> dict[str, Any]:
     prompt = {"prompt": messages(example.prompt)} if prompted else {}
     if objective == "grpo":

@@ -149,7 +149,7 @@ class MinedRow:
     id: str
     """Of the example in the corpus."""
     reason: str
-    """One sentence: what speaks for it, or against it."""
+    """One sentence: what speaks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +170,6 @@ class MiningResult:
     """What that rule is, in words that follow "against"."""
     rollouts: int = 0
     """Completions that were sampled for it, which are charged."""
-    harmful: tuple[MinedRow, ...] = ()
-    """Training rows that speak against a protected task; the reason says how much."""
     notes: tuple[str, ...] = ()
     """What a reader has to know before it is used; one sentence each."""
 
@@ -200,10 +198,6 @@ class MiningSummary:
     """That there are."""
     tasks: Mapping[str, TaskRows]
     """By task."""
-    shares_changed: Mapping[str, Mapping[str, float]]
-    """Task -> its share `before` among training rows and `after` among mined ones, where they differ clearly."""
-    harmful: int
-    """Training rows that speak against a protected task."""
     simple_rule: str
     """What the simplest rule with the same knowledge is; empty where there is none."""
     notes: tuple[str, ...]

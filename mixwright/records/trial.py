@@ -167,8 +167,6 @@ class Selection:
     """Arm -> what one branch was trained on, mean over seeds: target tokens (SFT, DPO) or rollouts (GRPO)."""
     price: str
     """What the answer cost, in words."""
-    beats_random: bool
-    """Whether the interval against as many random rows lies above 0."""
     simple_rule_does: bool = False
     """Whether they beat random rows and all rows, but not the simple rule with the same knowledge."""
 

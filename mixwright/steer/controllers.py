@@ -25,8 +25,9 @@ class Drift(Checkpointable, Controller):
 
     The KL (nats per token, which TRL's trainer measures when beta > 0) is smoothed. Above `target` x `dead_band` beta is
     multiplied by `factor`; below `target` / `dead_band` it is divided by it, at most back to where it began. Beta is never
-    moved to 0 nor from 0: there is no KL penalty then. At most one move in `steps_between_moves` steps; where readings are further apart, a reading counts for the steps that it stands for: in the
-    running mean, and as one move per `steps_between_moves` of them.
+    moved to 0 nor from 0: there is no KL penalty then. At most one move in `steps_between_moves` steps; where readings are
+    further apart, a reading counts for the steps that it stands for: in the running mean, and as one move per
+    `steps_between_moves` of them.
 
     Measured (the study `overhard`, greedy success over everything held out, 80 steps on over-hard data): started at
     beta 0.01 it ends 2 points under not training (1 to 3), beta 0.01 alone 31 (16 to 45), uniform draws without either

@@ -85,8 +85,6 @@ def resolve_settings(job: SettingsJob) -> dict[str, Any]:
     resolved = check_train_settings(config.train)
     if config.model.path != TINY_PREFIX:
         check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
-    if config.train.objective != "grpo":
-        return {name: getattr(resolved, name) for name in ("learning_rate", "bf16", "use_cpu")}
     names = (
         "loss_type",
         "scale_rewards",

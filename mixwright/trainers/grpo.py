@@ -19,7 +19,6 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.checks import refuse_settings
 from mixwright.trainers.rewards import (
-    AsyncExit,
     limit_and_check,
     mask_refused,
     read_completions,
@@ -130,8 +129,6 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         self.reward_funcs = self._limited_reward_funcs(self.steered, batch.rows if in_training else (), len(prompts))
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-        except AsyncExit as exit_error:
-            raise exit_error.error from None
         finally:
             self.reward_funcs = user_reward_funcs
         if not in_training:

@@ -160,18 +160,6 @@ SHORT_REPR = reprlib.Repr()
 SHORT_REPR.maxother = SHORT_REPR.maxstring = 80
 
 
-class AsyncExit(Exception):
-    """An async reward function raised what ends the program, held here: raised in the event loop it would leave TRL waiting.
-
-    Args:
-        error: SystemExit or KeyboardInterrupt, raised again in the main thread.
-    """
-
-    def __init__(self, error: BaseException) -> None:
-        super().__init__(error)
-        self.error = error
-
-
 def reward_name(function: Any) -> str:
     """The name TRL logs a reward function under; for a partial that of the function inside."""
     while isinstance(function, functools.partial):
@@ -233,8 +221,6 @@ def limit_and_check(
             with tell_when_slow(seconds, warn_slow):
                 async with limit:
                     return check_rewards(name, await function(**arguments), count)
-        except (SystemExit, KeyboardInterrupt) as error:
-            raise AsyncExit(error) from None
         except TimeoutError:
             if not limit.expired():
                 raise  # its own

@@ -123,11 +123,6 @@ def is_complete(folder: Path, digest: str) -> bool:
     return _is_marked(folder / INFO_FILE, digest)
 
 
-def is_trained(folder: Path, digest: str) -> bool:
-    """Return whether the folder of this very branch, under way, holds its trained model."""
-    return _is_marked(folder / TRAINED_FILE, digest)
-
-
 def can_resume(folder: Path, digest: str) -> bool:
     """Return whether this very branch goes on from what is in its folder."""
     return any(_is_marked(folder / name, digest) for name in (INFO_FILE, BEGUN_FILE, TRAINED_FILE))
@@ -172,7 +167,7 @@ def _train_and_measure(job: BranchJob, folder: Path) -> None:
 
     run, branch = RunFolder(job.run), job.branch
     corpus = load_with_rehearsal(run)
-    if branch.trains and is_trained(folder, job.digest):
+    if branch.trains and _is_marked(folder / TRAINED_FILE, job.digest):
         learner = _load_trained(job, folder)
     else:
         learner = load_base(job.config.model, job.base)

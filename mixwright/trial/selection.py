@@ -48,7 +48,6 @@ def advise(
         any_right: whether any arm has any held-out item right; success of none compares no rows.
     """
     contrast_by_reference = {contrast.against: contrast for contrast in contrasts}
-    against_random = contrast_by_reference.get(RANDOM_ARM)
     advice, why = _decide(contrast_by_reference, table, any_right=any_right)
     rows_described = f"{table.rows:,} new rows" if table.new_rows else f"{table.rows:,} of {table.training_rows:,} rows"
     described = f"{table.name} ({rows_described})"
@@ -68,7 +67,6 @@ def advise(
         made=table.new_rows,
         trained_on=dict(costs),
         price=price,
-        beats_random=against_random is not None and against_random.change.estimate.low > 0,
         simple_rule_does=advice == "not recommended"
         and {RANDOM_ARM, UNTRAINED_ARM, "all"} <= beaten
         and SIMPLE_RULE_ARM in contrast_by_reference.keys() - beaten,

@@ -1,9 +1,9 @@
 """Miner of rows whose gradients point where a few rows of the target tasks want the model to go.
 
 A few rows of each target task are its shots. Target tasks choose in turn the row that is nearest to their shots on average,
-and not yet chosen. Shots are training rows, never held-out ones; those of named targets are kept, too. Rows against the
-gradients of protected tasks are harmful. Words (BM25) and hidden states can stand for gradients: cheaper, and in a re-study
-no worse on one of two pools. A trial also compares with the rows of the named targets alone, which needs no scan.
+and not yet chosen. Shots are training rows, never held-out ones; those of named targets are kept, too. Words (BM25) and
+hidden states can stand for gradients: cheaper, and in a re-study no worse on one of two pools. A trial also compares with
+the rows of the named targets alone, which needs no scan.
 
 Source: LESS, 2402.04333 (cosines, no products; without a warm-up it was level with random rows).
 Unit: cosine of gradients, mean over shots.
@@ -37,14 +37,12 @@ class Influence(ScanMiner):
 
     Args:
         targets: tasks; empty for all.
-        protected: tasks against which rows are listed as harmful.
-        shots: rows per target or protected task; those of named targets are at most half of what is kept.
+        shots: rows per target task; those of named targets are at most half of what is kept.
         keep: share of the training rows to choose, kept shots among them.
         by: what is compared: gradients, hidden states or words.
     """
 
     targets: Sequence[str] = ()
-    protected: Sequence[str] = ()
     shots: int = 32
     keep: float = 0.05
     by: Literal["gradients", "hidden", "words"] = "gradients"
@@ -56,8 +54,8 @@ class Influence(ScanMiner):
     def mine(self, corpus: Corpus, rows: TrainRows, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Rows in the order in which they were chosen. Raises InputError for an unknown task."""
         count = count_to_keep(len(rows.ids), self.keep)
-        shots, protected_rows = self._target_shots(rows, count), _first_by_hash(rows, self.protected, self.shots, 0.25)
-        pool = np.setdiff1d(np.arange(len(rows.ids)), np.concatenate([shots, protected_rows]).astype(np.int64))
+        shots = self._target_shots(rows, count)
+        pool = np.setdiff1d(np.arange(len(rows.ids)), shots)
         if not len(pool):
             raise InputError("training rows besides the example rows (shots)", "none", "Lower the number of shots.")
         scores = self._scores(corpus, rows, pool, shots)
@@ -77,14 +75,13 @@ class Influence(ScanMiner):
         ]
         if self.by == "gradients":
             notes.append("Without a warm-up on such rows, gradients chose no better than chance (arXiv 2402.04333).")
-        harmful = self._harmful(corpus, rows, pool, protected_rows)
         rows_of_targets = (
             _first_by_hash(rows, self.targets, len(rows.ids)).tolist() if set(self.targets) < set(rows.by_task()) else []
         )
         rule_rows = tuple(MinedRow(rows.ids[row_index], "a row of the targets") for row_index in rows_of_targets)
         rule_description = f"the {len(rule_rows)} training rows of {join_some(self.targets)} alone" if rule_rows else ""
         simple_rule = {"simple_rule_rows": rule_rows, "simple_rule_description": rule_description}
-        return MiningResult("influence", tuple(chosen_rows), harmful=tuple(harmful), notes=tuple(notes), **simple_rule)
+        return MiningResult("influence", tuple(chosen_rows), notes=tuple(notes), **simple_rule)
 
     def _target_shots(self, rows: TrainRows, count: int) -> np.ndarray:
         """Rows of the targets, for each of them at most so many that half of `count` are left to choose."""
@@ -104,18 +101,6 @@ class Influence(ScanMiner):
             return bm25(*words)
         vectors = rows.columns[COLUMNS_BY_WAY[self.by][0]]
         return cosines(np.nan_to_num(vectors[pool]), np.nan_to_num(vectors[shots]))
-
-    def _harmful(self, corpus: Corpus, rows: TrainRows, pool: np.ndarray, protected_rows: np.ndarray) -> list[MinedRow]:
-        """The lowest hundredth, as far as it is below 0; only gradients have a sign."""
-        if not len(protected_rows) or self.by != "gradients":
-            return []
-        mean = self._scores(corpus, rows, pool, protected_rows).mean(1)
-        worst = np.argsort(mean, kind="stable")[: max(len(pool) // 100, 1)]
-        return [
-            MinedRow(rows.ids[pool[at]], f"cosine {mean[at]:.3g} with the protected tasks' rows")
-            for at in worst.tolist()
-            if mean[at] < 0
-        ]
 
 
 def _first_by_hash(rows: TrainRows, tasks: Sequence[str], limit: int, share: float = 1.0) -> np.ndarray:

@@ -81,10 +81,6 @@ class Pruning(ScanMiner):
         if self.keep == 1:
             self.COLUMNS = ()
 
-    def count_trainings(self) -> int:
-        """All rows, and three ends of each fraction, with every seed; none where the end is named or all rows are kept."""
-        return self.runs * (1 + 3 * len(self._fractions)) if self.NEEDS_MODEL else 0
-
     def count_needed_rows(self) -> int:
         """Those that the crossover test takes, where it decides."""
         return MIN_TRAINING_ROWS if self.NEEDS_MODEL else 0

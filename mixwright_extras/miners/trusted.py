@@ -67,10 +67,6 @@ class Trusted(Miner):
         limits = {name: SHORT_TRAINING_LIMITS[name] for name in ("steps", "batch", "learning_rate")}
         check_range("mine.options.trusted", vars(self), error=(1e-6, 0.5), rank=(0, 1024), **limits)
 
-    def count_trainings(self) -> int:
-        """Two, where a task is trusted."""
-        return 2 if self.targets else 0
-
     def mine(self, corpus: Corpus, rows: TrainRows, learner: Learner | None, rng: np.random.Generator) -> MiningResult:
         """Kept rows, all of them where no task is named.
 

@@ -27,7 +27,7 @@ import numpy as np
 from mixwright.contracts import Export
 from mixwright.corpus.masks import MASK_COLUMN, is_trained, mask_of, trained_spans
 from mixwright.corpus.tool_messages import tools_of
-from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, trl_rows, write_jsonl, write_settings
+from mixwright.plan.mix import Mix, as_chat, chat_row, target_of, trl_rows, with_own_ids, write_jsonl, write_settings
 from mixwright.tool_calls import with_json_arguments
 
 ROWS_FILE = "rows.jsonl"
@@ -51,7 +51,7 @@ class Axolotl(Export):
         """rows.jsonl and axolotl.yaml."""
         has_messages = mix.chat and mix.objective != "grpo"
         rows = _message_rows(mix) if has_messages else trl_rows(mix, mix.order)
-        write_jsonl(folder / ROWS_FILE, (row | {"id": f"{n}-{row['id']}"} for n, row in enumerate(rows, 1)))  # each its own
+        write_jsonl(folder / ROWS_FILE, with_own_ids(rows))
         entry = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train", **_choose_entry_type(mix)}
         order_note = "Do not shuffle them, and do not remove repeated rows."
         if mix.objective != "sft":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.contracts import Export
-from mixwright.plan.mix import Mix, trl_rows, write_rows, write_settings
+from mixwright.plan.mix import Mix, trl_rows, with_own_ids, write_rows, write_settings
 
 ROWS_FILE = "rows.parquet"
 
@@ -26,7 +26,7 @@ class Trl(Export):
 
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """rows.parquet and trl.yaml."""
-        write_rows(folder / ROWS_FILE, list(trl_rows(mix, mix.order)))
+        write_rows(folder / ROWS_FILE, list(with_own_ids(trl_rows(mix, mix.order))))
         order_note = "Do not shuffle them." if mix.objective == "grpo" else "TRL shuffles them: the shares are kept."
         notes = [
             f"{ROWS_FILE} has the rows in the order of the plan, repeated or left out according to their weights: "
