@@ -204,8 +204,6 @@ class Admission(NamedTuple):
     """Whether the group may change the weights."""
     reason: str
     """Stored for people; also says when a group was admitted for want of evidence."""
-    cause: str = ""
-    """One word or two for what was found (too hard, lucky); empty when nothing was."""
 
 
 class Gate(Steerer):

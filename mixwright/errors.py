@@ -23,6 +23,7 @@ REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
     errno.EROFS: ("a writable file system", "Choose a folder on another one, or mount it for writing."),
     errno.EACCES: ("a place that this user may read and write", REMEDY_NO_ACCESS),
     errno.EPERM: ("a place that this user may read and write", REMEDY_NO_ACCESS),
+    errno.ELOOP: ("a path without a loop of symbolic links", "Correct the link."),
     errno.ENOMEM: ("enough memory", "Free some, or use less: a smaller model, fewer workers, or a smaller --batch-size."),
     errno.EMFILE: ("fewer open files than the limit", "Raise the limit (ulimit -n), or use fewer workers."),
     errno.ENOENT: (
@@ -33,6 +34,7 @@ REFUSALS_BY_ERRNO: dict[int, tuple[str, str]] = {
 """What the system refused: what would have been needed, and what to do."""
 INTACT_SENTENCE = "Finished work is intact, and no half-written file is left. "
 DISK_FULL_MESSAGES = {
+    errno.ELOOP: ("Symlink loop from",),
     errno.ENOMEM: ("failed to map segment", "allocate memory", "Unable to allocate", "out of memory"),
     errno.ENOSPC: ("No space left on device", f"os error {errno.ENOSPC})", "file write failed"),
     errno.EDQUOT: ("Disk quota exceeded", f"os error {errno.EDQUOT})"),

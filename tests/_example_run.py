@@ -171,7 +171,7 @@ def _decisions(rng: np.random.Generator, names: dict[str, str]) -> list[Decision
     for step in range(STEPS):
         if rng.random() < 0.35:
             because = "kappa 0.02, at most 0.08 in 64 groups"
-            found.append(Decision(step, f"refuse.{trap}@1", None, "refused", because, cause="lucky"))
+            found.append(Decision(step, f"refuse.{trap}@1", None, "refused", because))
         if step % 10 == 0:
             found.append(Decision(step, f"weights.{lost}", 0.12, 0.12 + step / 1000, "5 of 14 cells in the band"))
     return found

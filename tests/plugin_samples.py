@@ -164,7 +164,7 @@ def pairs(step: int) -> list[PairOutcome]:
 
 
 def groups(step: int) -> list[GroupOutcome]:
-    """Eight groups of eight rollouts, reproducible, with the success of their cells; later ones short and all alike."""
+    """Eight groups of eight rollouts, reproducible, with the success of their cells; later ones all alike."""
     rng, is_degenerate = np.random.default_rng(step), step >= 6
     outcomes = []
     for item_index in rng.integers(0, len(pool().ids), 8):
@@ -175,7 +175,6 @@ def groups(step: int) -> list[GroupOutcome]:
             str(item_index) if is_right else str(wrong_answer)
             for is_right, wrong_answer in zip(rewards, wrong_answers, strict=True)
         )
-        lengths = tuple((rng.integers(2, 5, 8) if is_degenerate else rng.integers(8, 20, 8)).tolist())
-        outcome_fields = (rewards, lengths, answers, rewards)  # right or wrong: each reward is its success
+        outcome_fields = (rewards, answers, rewards)  # right or wrong: each reward is its success
         outcomes.append(GroupOutcome(pool().ids[item_index], cell.task, cell.level, step, *outcome_fields))
     return outcomes

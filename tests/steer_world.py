@@ -127,4 +127,4 @@ def outcome(pool: Pool, index: int, step: int, success: dict[str, float], rng: n
     cell = pool.cells[pool.cell_of[index]]
     right = gold(cell.key, int(pool.ids[index].partition("#")[2]))
     answers = sampled_answers(cell.key, right, success[cell.key], rng)
-    return GroupOutcome(pool.ids[index], cell.task, cell.level, step, tuple(float(a == right) for a in answers), (), answers)
+    return GroupOutcome(pool.ids[index], cell.task, cell.level, step, tuple(float(a == right) for a in answers), answers)

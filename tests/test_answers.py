@@ -26,7 +26,7 @@ def pool(golds=MAJORITY, cells=1) -> Pool:
 def group(here: Pool, index: int, answers, rewards=None, golds=MAJORITY) -> GroupOutcome:
     rewards = tuple(float(a == golds[index]) for a in answers) if rewards is None else rewards
     task = here.tasks[here.task_of[index]]
-    return GroupOutcome(here.ids[index], task, None, 0, rewards, (), tuple(answers))
+    return GroupOutcome(here.ids[index], task, None, 0, rewards, tuple(answers))
 
 
 def learn(ledger: Ledger, groups, reward_range=(0.0, 1.0)) -> Ledger:

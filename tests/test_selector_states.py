@@ -49,7 +49,7 @@ def learnt(kept, place, index, step, skilled=False):
     gold = ALWAYS[index]
     answers = (gold,) * 6 + ("wrong",) * 2 if skilled else ("0",) * 8
     rewards = tuple(float(answer == gold) for answer in answers)
-    told = GroupOutcome(place.pool.ids[index], "t", 1.0, step, rewards, (), answers)
+    told = GroupOutcome(place.pool.ids[index], "t", 1.0, step, rewards, answers)
     read = read_rewards([told], (0.0, 1.0))
     place.ledger.learn(read, np.array([index]))
     kept.observe(step, read)

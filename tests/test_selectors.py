@@ -118,7 +118,7 @@ def test_a_trap_is_not_chased():
                 wrong = "yes" if golds[index] == "no" else "no"
                 answers = tuple(golds[index] if win else wrong for win in rng.random(8) < success[level])
                 rewards = tuple(float(answer == golds[index]) for answer in answers)
-                out.append(GroupOutcome(here.ids[index], "t", level, step, rewards, (), answers if shown else ()))
+                out.append(GroupOutcome(here.ids[index], "t", level, step, rewards, answers if shown else ()))
             engine.observe(out, Signals(step))
         return {level: count / sum(drawn.values()) for level, count in drawn.items()}
 

@@ -12,8 +12,8 @@ import torch
 from trainers_tiny import UNIFORM, grpo_config, make, model, parameters, read, rows, script, tokenizer, vowels
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
+from mixwright.final_answer import final_answer
 from mixwright.records import Action
-from mixwright.steer.pool import make_pool
 from mixwright.trainers.rewards import read_completions
 
 pytestmark = pytest.mark.filterwarnings(
@@ -145,15 +145,9 @@ def test_an_easy_reward_is_learnt(tmp_path: Path) -> None:
     assert sum(reward[-5:]) / 5 > sum(reward[:5]) / 5 + 0.3
 
 
-def answers_of(completions: list[Any], options: list[list[str]] | None = None) -> list[str]:
-    pool = make_pool([str(place) for place in range(len(completions))], ["t"] * len(completions), options=options)
-    return [completion.answer for completion in read_completions(pool, range(len(completions)), completions)]
-
-
 def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path: Path) -> None:
     chat = [{"role": "assistant", "content": "2 + 3 # 5"}]
-    assert answers_of(["2 + 3 # 5", chat, []]) == ["5", "5", ""]
-    assert answers_of(["B", "cat"], [["cat", "dog"]] * 2) == ["option 2", "option 1"]
+    assert read_completions(range(3), ["2 + 3 # 5", chat, []]) == [(0, "5"), (1, "5"), (2, "")]
     texts: list[str] = []
 
     def reward(completions: list[str], **kwargs: Any) -> list[float]:
@@ -164,5 +158,5 @@ def test_outcomes_carry_what_completions_show_plain_and_conversational(tmp_path:
     seen = script(trainer, lambda groups: [])
     trainer.train()
     answers = [answer for batch in seen for group in batch for answer in group.answers]
-    assert answers == answers_of(texts[-len(answers) :])
+    assert answers == list(map(final_answer, texts[-len(answers) :]))
     assert len(answers) == 16

@@ -98,6 +98,3 @@ def test_the_plans_chance_levels_and_the_answers_of_the_rows_are_used(tmp_path: 
     pool = trainer.steered.pool
     assert [cell.chance for cell in pool.cells] == [0.5, 0.0]
     assert pool.golds.tolist() == [answer_key(answer) for answer in rows()["answer"]]
-    asked = rows().add_column("options", [["yes", "no"]] * 24).map(lambda row: {"answer": "No"})
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=True, train_dataset=asked)
-    assert set(trainer.steered.pool.golds.tolist()) == {answer_key("option 2")}

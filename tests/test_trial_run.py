@@ -341,8 +341,8 @@ def test_a_branch_that_was_stopped_while_it_was_measured_is_not_trained_again(fi
         with pytest.raises(KeyboardInterrupt):
             branch.train_branch(job)
     partial = final.with_name(f".{final.name}.partial")
-    assert branch.is_trained(partial, job.digest)
-    assert not branch.is_trained(partial, "another")
+    assert branch._is_marked(partial / branch.TRAINED_FILE, job.digest)
+    assert not branch._is_marked(partial / branch.TRAINED_FILE, "another")
     assert (partial / "answers.jsonl").stat().st_size > 0
     monkeypatch.setattr(training, "make_trainer", lambda *_, **__: pytest.fail("trained twice"))
     from mixwright.learner.learner import Learner

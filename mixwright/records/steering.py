@@ -38,8 +38,6 @@ class GroupOutcome(ExampleOutcome):
 
     rewards: tuple[float, ...]
     """One per completion, true (never permuted), weighted sum of the reward functions."""
-    lengths: tuple[int, ...] = ()
-    """Completion tokens."""
     answers: tuple[str, ...] = ()
     """Final answer of each completion, normalised and bounded (`mixwright.final_answer`); empty when the trainer did not
     say."""
@@ -141,5 +139,3 @@ class Decision:
     """Value after the change; None where there is none. JSON value."""
     because: str
     """One sentence with the numbers."""
-    cause: str = ""
-    """Why, as a word that others may decide by: `Admission.cause` of a refusal; empty where there is none."""

@@ -283,6 +283,6 @@ class Engine:
                     evidence.start(index_by_cell[cell.key], cell.success, cell.n, effective)
                 self._ledger.answers.start(index_by_cell[cell.key], cell.swapped, cell.kappa_high)
 
-    def _note(self, step: int, decision_name: str, old: Any, new: Any, reason: str, cause: str = "") -> None:
+    def _note(self, step: int, decision_name: str, old: Any, new: Any, reason: str) -> None:
         """Write a decision down."""
-        self._decisions.append(Decision(step, decision_name, old, new, reason, cause=cause))
+        self._decisions.append(Decision(step, decision_name, old, new, reason))

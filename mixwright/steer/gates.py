@@ -76,7 +76,7 @@ class TooHard(Checkpointable, Gate):
         evidence_text = f"{success:.0%} right in {tries:.0f} rollouts, at most {upper:.0%}"
         floor = self._stage.band_of(group.task)[0] if self.floor is None else self.floor
         if upper < floor:
-            return Admission(False, f"too hard: {evidence_text}, under {floor:.0%}", "too hard")
+            return Admission(False, f"too hard: {evidence_text}, under {floor:.0%}")
         kappa_high = float(self._ledger.answers.kappa_high()[cell])
         if not self.lucky_kappa or kappa_high >= self.lucky_kappa:  # kappa, and so its upper end, may lie under 0
             return Admission(True, f"not ruled out: {evidence_text}")
@@ -88,5 +88,5 @@ class TooHard(Checkpointable, Gate):
         saved = self._credit.get(str(cell), 0.0) + share
         self._credit[str(cell)] = saved - (saved >= 1)
         if saved < 1:
-            return Admission(False, f"lucky: {reason}", "lucky")
-        return Admission(True, f"lucky, admitted as one of that share: {reason}", "lucky")
+            return Admission(False, f"lucky: {reason}")
+        return Admission(True, f"lucky, admitted as one of that share: {reason}")

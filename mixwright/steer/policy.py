@@ -24,7 +24,7 @@ from mixwright.records import Action, EngineOptions, GroupOutcome, Signals
 from mixwright.steer.checkpointable import Checkpointable
 
 Note = Callable[..., None]
-"""Writes a decision down: (step, what, old, new, because[, cause])."""
+"""Writes a decision down: (step, what, old, new, because)."""
 
 
 class GateRunner(Checkpointable):
@@ -69,7 +69,7 @@ class GateRunner(Checkpointable):
         answer = next((answer for answer in answers if not answer.admitted), answers[0])
         verdict, last_verdict = "admitted" if answer.admitted else "refused", self._verdicts.get(key)
         if verdict != last_verdict and (last_verdict or verdict == "refused" or self._states[key] == "unknown"):
-            self._note(group.step, f"refuse.{key}", last_verdict, verdict, answer.reason, answer.cause)
+            self._note(group.step, f"refuse.{key}", last_verdict, verdict, answer.reason)
         self._verdicts[key] = verdict
         if answer.admitted:
             return None

@@ -17,7 +17,6 @@ from mixwright.corpus.cells import check_keys
 from mixwright.corpus.levels import bin_levels
 from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
-from mixwright.graders.choice import option_index, option_texts
 from mixwright.records import Cell, cell_key
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ class Pool:
     """int32 of shape (examples,): index into `cells`."""
     golds: np.ndarray | None = None
     """int32 of shape (examples,): gold answer as `answer_key`, 0 where there is none; None: nobody knows."""
-    options: Sequence[Any] | None = None
-    """The options of each example, where it has some: answers are compared by the place of the option."""
     content_digest: str = ""
     """Of what the rows hold, where it is known: a state is taken over for the same rows only."""
 
@@ -66,7 +63,6 @@ def make_pool(
     tasks: Sequence[str],
     levels: Sequence[float | None] | None = None,
     answers: Sequence[Any] | None = None,
-    options: Sequence[Any] | None = None,
     *,
     cells: Sequence[Cell] = (),
 ) -> Pool:
@@ -77,7 +73,6 @@ def make_pool(
         tasks: task name per example.
         levels: level per example; None where there is none.
         answers: gold answer per example, None where unknown; tells in the run how much answers depend on their prompts.
-        options: options per example, where rows have some.
         cells: cells with known chance level (for instance `corpus.cells()`).
 
     Raises:
@@ -97,7 +92,7 @@ def make_pool(
     all_task_levels = list(zip(tasks, level_of, strict=True))
     task_levels, cell_of = _number(all_task_levels, sorted(set(all_task_levels), key=lambda cell: cell_key(*cell)))
     check_keys(task_levels)
-    golds, counts = _golds(answers, options), np.bincount(cell_of)
+    golds, counts = _golds(answers), np.bincount(cell_of)
     known_cells = {cell.key: cell for cell in cells}
     pool_cells = []
     for number, (task, level) in enumerate(task_levels):
@@ -105,7 +100,7 @@ def make_pool(
             task, level, 0, *_success_of_constant_answer(golds, cell_of == number)
         )
         pool_cells.append(replace(cell, task=task, level=level, count=int(counts[number])))
-    return Pool(tuple(ids), tuple(names), task_of, tuple(pool_cells), cell_of, golds, options)
+    return Pool(tuple(ids), tuple(names), task_of, tuple(pool_cells), cell_of, golds)
 
 
 def _number(values: Sequence[T], distinct: list[T]) -> tuple[list[T], np.ndarray]:
@@ -126,13 +121,13 @@ def _levels(ids: Sequence[str], levels: Sequence[float | None], tasks: Sequence[
     return level_numbers
 
 
-def _golds(answers: Sequence[Any], options: Sequence[Any] | None) -> np.ndarray | None:
+def _golds(answers: Sequence[Any]) -> np.ndarray | None:
     """Gold answers as numbers; None when there are none."""
     key_by_text: dict[str, int] = {}
     gold_keys = np.zeros(len(answers), dtype=np.int32)
     for row, answer in enumerate(answers):
         if answer is not None:
-            text = read_answer(str(answer), options[row] if options is not None else None)
+            text = final_answer(str(answer))
             gold_keys[row] = key_by_text.get(text) or key_by_text.setdefault(text, answer_key(text))
     return gold_keys if gold_keys.any() else None
 
@@ -150,16 +145,8 @@ def answer_key(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=4).digest(), "big") >> 1 or 1
 
 
-def read_answer(text: str, options: Any = None) -> str:
-    """What is compared of an answer: the place of the option that it names, else its final answer."""
-    option = option_index(options, text) if options else None
-    return final_answer(text) if option is None else f"option {option + 1}"
-
-
 def corpus_pool(corpus: Corpus) -> Pool:
     """The pool of a corpus's rows, with the chance levels its graders know. Raises InputError as `make_pool` does."""
     columns = corpus.table.select(["id", "task", "level", "answer"]).to_pydict()
-    options = [option_texts(example) for example in corpus]
     ids, tasks, levels, answers = (columns[name] for name in ("id", "task", "level", "answer"))
-    known_options = options if any(options) else None
-    return make_pool(ids, tasks, levels, answers, known_options, cells=corpus.cells())
+    return make_pool(ids, tasks, levels, answers, cells=corpus.cells())

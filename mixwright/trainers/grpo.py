@@ -124,7 +124,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         # read before reward functions run, which may change what they are given, and the model's mode
         in_training, step = is_training(self), self.state.global_step
-        read = read_completions(self.steered.pool, batch.rows, completions, completion_ids_list) if in_training else []
+        read = read_completions(batch.rows, completions) if in_training else []
         user_reward_funcs = self.reward_funcs
         self.reward_funcs = self._limited_reward_funcs(self.steered, batch.rows if in_training else (), len(prompts))
         try:

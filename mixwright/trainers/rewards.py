@@ -15,9 +15,8 @@ import logging
 import math
 import reprlib
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,8 +24,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from mixwright.errors import InputError, one_line
+from mixwright.final_answer import final_answer
 from mixwright.records import GroupOutcome
-from mixwright.steer.pool import Pool, read_answer
+from mixwright.steer.pool import Pool
 from mixwright.time_limit import NAMED_AFTER_SECONDS, TooSlow, call_with_timeout, tell_when_slow
 
 if TYPE_CHECKING:
@@ -81,35 +81,18 @@ def permute_in_groups(
     return rewards[torch.from_numpy(order.reshape(-1)).to(rewards.device)]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadCompletion:
+class ReadCompletion(NamedTuple):
     """What steering reads of one completion, apart from what it earned."""
 
     row: int
     """Pool index of its example."""
-    length: int | None
-    """Tokens; None where the trainer did not say."""
     answer: str
-    """Final answer; with options the place of the one that it names."""
+    """Final answer."""
 
 
-def read_completions(
-    pool: Pool, rows: Sequence[int], completions: Sequence[Any], token_ids: Sequence[Sequence[int]] = ()
-) -> list[ReadCompletion]:
-    """What is read of each completion, plain or conversational.
-
-    Args:
-        pool: what the rows belong to.
-        rows: pool index of each completion.
-        completions: as reward functions are given them.
-        token_ids: of each completion; none where the trainer did not say.
-    """
-    lengths = [len(ids) for ids in token_ids] or [None] * len(rows)
-    read = []
-    for row, length, text in zip(rows, lengths, map(text_of, completions), strict=True):
-        options = None if pool.options is None else pool.options[row]
-        read.append(ReadCompletion(row, length, read_answer(text, options)))
-    return read
+def read_completions(rows: Sequence[int], completions: Sequence[Any]) -> list[ReadCompletion]:
+    """What is read of each completion, plain or conversational, of the example of this pool index."""
+    return [ReadCompletion(row, final_answer(text_of(text))) for row, text in zip(rows, completions, strict=True)]
 
 
 def group_outcomes(
@@ -139,7 +122,6 @@ def group_outcomes(
                 level=cell.level,
                 step=step,
                 rewards=tuple(total for _, total in scored),
-                lengths=tuple(completion.length for completion, _ in scored if completion.length is not None),
                 answers=tuple(completion.answer for completion, _ in scored),
             )
         )

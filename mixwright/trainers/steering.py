@@ -33,7 +33,7 @@ DEFAULT_SELECTOR = "difficulty"
 """Of GRPO without a plan."""
 DIGEST_ROWS = 1024
 """Rows that a digest of the data reads."""
-STEERING_COLUMNS = ("id", "task", "level", "answer", "options")
+STEERING_COLUMNS = ("id", "task", "level", "answer")
 """Columns of a dataset that steering reads."""
 
 
@@ -55,7 +55,7 @@ class SteeringConfig:
     permute_rewards: bool = False
     """Control for trials: permute the rewards inside each group after the engine has seen them."""
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Field (id, task, level, answer, options) -> column of the dataset, where they differ; an empty name ignores the
+    """Field (id, task, level, answer) -> column of the dataset, where they differ; an empty name ignores the
     field."""
     reward_seconds: NonNegativeFinite = 600.0
     """Seconds that a reward function may take for the completions of one process; 0 sets no limit. After 60 s a warning
@@ -135,7 +135,7 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
 
 
 def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence[int] | None = None) -> Pool:
-    """The pool of a dataset: its task, level, id, answer and options columns, or one task `all` and row numbers as ids.
+    """The pool of a dataset: its task, level, id and answer columns, or one task `all` and row numbers as ids.
 
     Args:
         dataset: map-style, with row numbers.
@@ -179,7 +179,6 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
         list(map(str, values_by_column["task"] or ["all"] * len(dataset))),
         _parse_levels(values_by_column["level"]),
         values_by_column["answer"],
-        values_by_column["options"],
         cells=cells,
     )
     return replace(pool, content_digest=digest)

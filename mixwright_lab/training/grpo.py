@@ -92,18 +92,10 @@ class Rollouts:
 
     def outcomes(self, step: int) -> list[GroupOutcome]:
         """As the engine sees them."""
-        columns = zip(self.examples, self.rewards, self.lengths, self.answers, strict=True)
+        columns = zip(self.examples, self.rewards, self.answers, strict=True)
         return [
-            GroupOutcome(
-                example.id,
-                example.task,
-                example.level,
-                step,
-                tuple(rewards.tolist()),
-                tuple(lengths.tolist()),
-                tuple(answers),
-            )
-            for example, rewards, lengths, answers in columns
+            GroupOutcome(example.id, example.task, example.level, step, tuple(rewards.tolist()), tuple(answers))
+            for example, rewards, answers in columns
         ]
 
     def take(self, groups: Sequence[int]) -> Rollouts:
