@@ -115,7 +115,6 @@ def check_rewards(trainer: Any, setting: Setting, seen: Seen) -> None:
         ]
         told = [reward for group in groups for reward in group.rewards]
         assert told == pytest.approx(true_rewards(setting, prompts, completions, ids, answered), abs=2e-3, rel=1e-4)
-        assert [n for group in groups for n in group.lengths] == [len(row) for row in ids]
 
 
 def shown(prompt: Any) -> str:

@@ -25,10 +25,9 @@ from mixwright.estimates.power import (
     PowerCell,
     cells_of,
     expected_null_change,
-    power,
     seeds_for,
 )
-from mixwright.records import Example, TrialResult, from_data
+from mixwright.records import Example
 from mixwright.run.folder import RunFolder
 from mixwright.trial.power import foresee_power
 
@@ -55,24 +54,13 @@ def test_tasks_weigh_the_same_however_many_items_they_have() -> None:
     assert math.isclose(levels.error, expected_null_change([PowerCell("a", 100, 0.2)], 8, QUIET).error, rel_tol=0.01)
 
 
-def test_more_seeds_and_items_help_where_they_can_and_nothing_is_promised_where_they_cannot() -> None:
-    cells = [PowerCell("a", 400, 0.15)]
-    noise = PRIOR_NOISE["greedy", "trained"]
-    found = power(cells, 5, noise, "trained", effect=0.02)
-    assert found.detectable > 0.02
-    assert found.seeds_needed is not None
-    assert found.items_needed is not None
-    assert expected_null_change(cells, found.seeds_needed, noise).detectable(1) <= 0.02
-    assert expected_null_change(cells, found.seeds_needed - 1, noise).detectable(1) > 0.02
-    times = found.items_needed / 400
-    assert expected_null_change(cells, 5, noise, times).detectable(1) <= 0.02
-    few = power([PowerCell("a", 20, 0.3)], 8, QUIET, "untrained", effect=0.02)
-    assert few.seeds_needed is None, "twenty items differ among themselves, however many seeds"
-    loud = power(cells, 5, Noise(0.2, 0.25, 0.5), "untrained", effect=0.02)
-    assert loud.items_needed is None, "five seeds differ among themselves, however many items"
-    assert power(cells, 8, QUIET, "trained", family=3).detectable > power(cells, 8, QUIET, "trained").detectable
-    with pytest.raises(ValueError, match="no cells"):
-        power([], 8, QUIET, "trained")
+def test_more_seeds_and_items_and_fewer_contrasts_help() -> None:
+    cells, noise = [PowerCell("a", 400, 0.15)], PRIOR_NOISE["greedy", "trained"]
+    found = expected_null_change(cells, 5, noise).detectable()
+    assert found > 0.02
+    assert expected_null_change(cells, 20, noise).detectable() < found
+    assert expected_null_change([PowerCell("a", 4000, 0.15)], 5, noise).detectable() < found
+    assert expected_null_change(cells, 5, noise).detectable(3) > found
 
 
 @pytest.mark.slow
@@ -171,26 +159,18 @@ def item_rows(values: list[float]) -> list[ItemValue]:
 
 def test_a_run_is_foreseen_from_its_settings_then_its_measurements(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
-    guessed = foresee_power(config(), run, corpus(), "base-0")
-    assert [(each.against, each.seeds, each.items) for each in guessed] == [("untrained", 4, 10), ("trained", 4, 10)]
-    assert "none was measured" in guessed[0].basis
+    assert foresee_power(config(), run, corpus(), "base-0") == [
+        'can see nothing: with fewer than 5 seeds every result is "cannot tell"'
+    ]
+    guessed = foresee_power(config(seeds=8), run, corpus(), "base-0")
+    assert "8 seeds, 10 held-out items" in guessed[0]
+    assert "none was measured" in guessed[1]
     write_measured(run.measurements("base-0"), item_rows([0.0, 1.0] * 6))
-    sure = foresee_power(config(), run, corpus(), "base-0")
-    assert sure[0].items == 12
-    assert "as measured before" in sure[0].basis
-    assert sure[0].half < guessed[0].half, "items that are always right, or never, hardly move"
-
-
-def test_results_without_power_are_read_and_those_with_it_come_back() -> None:
-    old = {"arms": [], "references": [], "nulls": [], "seeds": [0], "rows": [], "effects": [], "judgements": []}
-    old["rollouts"] = {}
-    assert from_data(TrialResult, old).power == ()
-    from dataclasses import replace
-
-    from mixwright.records import to_data
-
-    made = replace(from_data(TrialResult, old), power=foresee_power(config(), RunFolder("none"), corpus(), "base-0"))
-    assert from_data(TrialResult, json.loads(json.dumps(to_data(made)))) == made
+    sure = foresee_power(config(seeds=8), run, corpus(), "base-0")
+    assert "8 seeds, 12 held-out items" in sure[0]
+    assert "as measured before" in sure[1]
+    smallest = [float(line.partition("a difference of ")[2].partition(" ")[0]) for line in (sure[0], guessed[0])]
+    assert smallest[0] < smallest[1], "items that are always right, or never, hardly move"
 
 
 def test_seeds_after_a_trial_by_hand() -> None:

@@ -48,7 +48,7 @@ def test_a_name_that_is_too_long_is_the_users_in_every_command(arguments: tuple[
         Path("run.yaml").write_text("corpus: {train: a.jsonl}\n", encoding="utf-8")
     code, out, err = call(*arguments)
     assert (code, out) == (1, "")
-    assert "short enough" in err
+    assert "File name too long" in err
     lines = err.splitlines()  # what was chosen for the user may stand before
     assert [line for line in lines if line.startswith("error: ")] == lines[-1:]
 

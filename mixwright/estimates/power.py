@@ -19,13 +19,10 @@ from mixwright.estimates.crossed import DETECTION_POWER, Estimate, estimate_of, 
 from mixwright.estimates.intervals import find_least, t_quantile
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.outcome import Decoding, ItemScores
-from mixwright.records import Power
 
-EFFECT_SHARE = 0.02
-"""Difference that most people would act on, and for which seeds and items are counted."""
 Against = Literal["untrained", "trained"]
-MAX_SEEDS, MAX_TIMES_ITEMS = 1000, 100.0
-"""Seeds, and how many times the items, beyond which nothing is recommended."""
+MAX_SEEDS = 1000
+"""Seeds beyond which nothing is recommended."""
 TYPICAL_ITEM_SPREAD = 0.15
 """Spread of an item in earlier runs (0.13 to 0.17), where nothing was measured yet; at most 0.5."""
 
@@ -84,16 +81,15 @@ def cells_of(before: Sequence[ItemScores], samples: int) -> list[PowerCell]:
     return cells
 
 
-def expected_null_change(cells: Sequence[PowerCell], seeds: int, noise: Noise, times: float = 1.0) -> Estimate:
+def expected_null_change(cells: Sequence[PowerCell], seeds: int, noise: Noise) -> Estimate:
     """What `crossed` would give for a true difference of 0: error and degrees of freedom.
 
     Args:
         cells: at least one.
         seeds: of each arm; 2 or more.
         noise: as assumed.
-        times: how many times the items of each cell.
     """
-    counts = np.array([cell.items * times for cell in cells])
+    counts = np.array([cell.items for cell in cells])
     tasks = np.unique([cell.task for cell in cells], return_inverse=True)[1]
     share = 1 / np.bincount(tasks, counts)[tasks] / len(np.unique(tasks))
     squared_weights, spread = counts * share**2, np.array([cell.spread for cell in cells])
@@ -109,46 +105,7 @@ def expected_null_change(cells: Sequence[PowerCell], seeds: int, noise: Noise, t
     items_df = items_variance**2 / max((item_terms**2 / df).sum(), 1e-300)
     variance_parts = ((seeds_variance, seeds - 1), (items_variance, items_df), (rest_variance, (seeds - 1) * items_df))
     total_df = variance**2 / max(sum(part**2 / part_df for part, part_df in variance_parts), 1e-300)
-    return estimate_of(0.0, float(variance), float(total_df), seeds, round(counts.sum()))
-
-
-def power(
-    cells: Sequence[PowerCell],
-    seeds: int,
-    noise: Noise,
-    against: Against,
-    *,
-    family: int = 1,
-    effect: float = EFFECT_SHARE,
-    basis: str = "",
-) -> Power:
-    """What a trial of this size would tell from 0 in 80 of 100 cases, and what an effect would take.
-
-    Args:
-        cells: of the held-out items, at least one.
-        seeds: of each arm.
-        noise: of the difference of two arms.
-        against: what the arm is compared with.
-        family: contrasts that are corrected together; the first of them under Holm is meant.
-        effect: for which seeds and items are counted, above 0.
-        basis: where `noise` is from, for people.
-
-    Raises:
-        ValueError: no cells.
-    """
-    if not cells:
-        raise ValueError("no cells")
-    trial_seeds = max(seeds, 2)
-
-    def sees(count: int, times: float = 1.0) -> bool:
-        return expected_null_change(cells, count, noise, times).detectable(family) <= effect
-
-    null_change = expected_null_change(cells, trial_seeds, noise)
-    items = sum(cell.items for cell in cells)
-    items_needed = find_least(lambda number: sees(trial_seeds, number / items), items, round(items * MAX_TIMES_ITEMS))
-    seeds_needed = find_least(sees, MIN_SEEDS, MAX_SEEDS)
-    sizes = (seeds, items, null_change.high, null_change.detectable(family), effect, seeds_needed, items_needed)
-    return Power(against, *sizes, noise.seed_deviation, basis)
+    return estimate_of(0.0, float(variance), float(total_df), seeds, int(counts.sum()))
 
 
 def seeds_for(estimate: Estimate, per_seed: Sequence[float], aim: float) -> int | None:

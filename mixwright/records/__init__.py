@@ -48,7 +48,6 @@ from mixwright.records.trial import Effect as Effect
 from mixwright.records.trial import Interval as Interval
 from mixwright.records.trial import Judgement as Judgement
 from mixwright.records.trial import LeverWord as LeverWord
-from mixwright.records.trial import Power as Power
 from mixwright.records.trial import Proof as Proof
 from mixwright.records.trial import RunManifest as RunManifest
 from mixwright.records.trial import SeedRow as SeedRow

@@ -120,33 +120,6 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
-    """What a trial can see, worked out before it is run, for one contrast of two arms on the primary outcome."""
-
-    against: Literal["untrained", "trained"]
-    """An arm compared with the model that was not trained, or with another trained arm, whose items differ less."""
-    seeds: int
-    """Seeds of each arm."""
-    items: int
-    """Held-out items that are measured."""
-    half: float
-    """Expected half-width of the 95 % interval, 0..1."""
-    detectable: float
-    """Size of a true difference that would be told from 0 in 80 of 100 such trials, 0..1."""
-    effect: float
-    """Size of a difference for which the next two numbers are."""
-    seeds_needed: int | None
-    """Seeds that `effect` would take on these items; None: no number of them."""
-    items_needed: int | None
-    """Held-out items that `effect` would take on these seeds, as now spread over cells, at least those there are; None: no
-    number of them."""
-    noise: float
-    """Assumed standard deviation of a difference between seeds, which no number of items takes away, 0..1."""
-    basis: str
-    """What was assumed, and from where."""
-
-
-@dataclass(frozen=True, slots=True)
 class Selection:
     """What a trial over data says of mined rows."""
 
@@ -198,9 +171,6 @@ class TrialResult:
     """Change that does not matter."""
     notes: tuple[str, ...] = ()
     """What a reader of the numbers has to know, one sentence each."""
-    power: tuple[Power, ...] = ()
-    """What the trial could see, as worked out before its first branch: against the untrained model, and against another
-    trained arm."""
     selection: Selection | None = None
     """Of a trial over data, what it says of the mined rows."""
     by_task: tuple[Effect, ...] = ()

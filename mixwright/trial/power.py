@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mixwright.answers.score import read_scores
@@ -16,11 +15,10 @@ from mixwright.estimates.power import (
     Against,
     PowerCell,
     cells_of,
-    power,
+    expected_null_change,
 )
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
 from mixwright.measure.bases import base_name
-from mixwright.records import Power
 from mixwright.trial.arm_roles import choose_arms
 
 if TYPE_CHECKING:
@@ -33,8 +31,8 @@ if TYPE_CHECKING:
 AGAINST_WORDS: dict[Against, str] = {"untrained": "from the untrained model", "trained": "from another trained arm"}
 
 
-def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, base: str) -> tuple[Power, ...]:
-    """What the trial can see: against the untrained model, and against another trained arm; empty without graded rows.
+def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, base: str) -> list[str]:
+    """What the trial can see, in sentences: against the untrained model, and another trained arm; none without graded rows.
 
     Args:
         config: seeds, items, decoding, arms.
@@ -42,56 +40,38 @@ def foresee_power(config: RunConfig, run: RunFolder, corpus: Corpus, base: str) 
         corpus: tells the items where nothing was measured yet.
         base: starting model.
     """
-    if outcome_of(config.measure.probes, config.measure.decoding) not in GRADED_OUTCOMES:
-        return ()  # earlier trials say nothing of the noise of a loss or of preferences
+    decoding, seeds = config.measure.decoding, config.trial.seeds
+    if outcome_of(config.measure.probes, decoding) not in GRADED_OUTCOMES:
+        return []  # earlier trials say nothing of the noise of a loss or of preferences
+    if seeds < MIN_SEEDS:
+        return [f'can see nothing: with fewer than {MIN_SEEDS} seeds every result is "cannot tell"']
     scores = _read_scores(run.measurements(base_name(base)))
     before = [scores] if len(scores.items) else []
     cells = cells_of(before, config.measure.samples) or _planned_cells(corpus, config.measure.items)
     if not cells:
-        return ()
-    arms = choose_arms(config, run)
+        return []
+    family = len(choose_arms(config, run).references)
+    sizes = {
+        words: expected_null_change(cells, seeds, PRIOR_NOISE[decoding, kind]).detectable(family)
+        for kind, words in AGAINST_WORDS.items()
+    }
+    differences = " or ".join(f"{100 * size:.1f} points {words}" for words, size in sizes.items())
+    items = sum(cell.items for cell in cells)
     measured = (
         "success of the items as measured before" if before else "items of typical difficulty, because none was measured"
     )
-    powers = []
-    for kind in AGAINST_WORDS:
-        noise = PRIOR_NOISE[config.measure.decoding, kind]
-        basis = f"{measured}; noise between seeds of {100 * noise.seed_deviation:.1f} points, from earlier trials"
-        powers.append(power(cells, config.trial.seeds, noise, kind, family=len(arms.references), basis=basis))
-    return tuple(powers)
+    deviation = 100 * PRIOR_NOISE[decoding, "untrained"].seed_deviation
+    return [
+        f"can see: a difference of {differences} (in 80 of 100 trials; {seeds} seeds, {items:,} held-out items)",
+        f"assumed: {measured}; noise between seeds of {deviation:.1f} points, from earlier trials; runs that collapse are "
+        "noisier",
+    ]
 
 
 def held_out_cells(corpus: Corpus) -> list[tuple[str, int]]:
     """Return the task and the number of held-out items of each cell."""
     held_out = corpus.select(split="eval")
     return [(cell.task, cell.count) for cell in held_out.cells()] if len(held_out) else []
-
-
-def format_power(powers: Sequence[Power]) -> list[str]:
-    """What a trial can see, in sentences; empty for nothing."""
-    if not powers:
-        return []
-    first_power = powers[0]
-    differences = " or ".join(
-        f"{100 * foreseen.detectable:.1f} points {AGAINST_WORDS[foreseen.against]}" for foreseen in powers
-    )
-    too_few_seeds = first_power.seeds < MIN_SEEDS
-    if too_few_seeds:
-        lines = [f'can see nothing: with fewer than {MIN_SEEDS} seeds every result is "cannot tell"']
-    else:
-        sizes = f"{first_power.seeds} seeds, {first_power.items:,} held-out items"
-        lines = [f"can see: a difference of {differences} (in 80 of 100 trials; {sizes})"]
-    for foreseen in powers:
-        if too_few_seeds or foreseen.detectable > foreseen.effect:
-            needed = "more items, whatever the number of seeds"
-            if foreseen.seeds_needed is not None:
-                needed = f"{foreseen.seeds_needed} seeds on these items"
-            items = "more items than is practical"
-            if foreseen.items_needed is not None:
-                items = f"{foreseen.items_needed:,} items on these seeds"
-            needed += "" if too_few_seeds else f", or {items}"
-            lines.append(f"{100 * foreseen.effect:g} points {AGAINST_WORDS[foreseen.against]} would take {needed}")
-    return [*lines, f"assumed: {first_power.basis}; runs that collapse are noisier"]
 
 
 def _planned_cells(corpus: Corpus, items: int) -> list[PowerCell]:

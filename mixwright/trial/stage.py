@@ -31,7 +31,7 @@ from mixwright.trial.branch import is_complete, train_branch
 from mixwright.trial.data_rows import DataTable, choose_rows, data_notes, data_path, read_data, restrict_plan
 from mixwright.trial.deadline import Deadline, train_within
 from mixwright.trial.jobs import Trial
-from mixwright.trial.power import foresee_power, format_power
+from mixwright.trial.power import foresee_power
 from mixwright.trial.selection import MinedTable
 from mixwright.trial.summary import summarise
 
@@ -147,12 +147,11 @@ def run_trial(
     deadline = deadline or Deadline(trial.config.trial.budget_minutes)
     arms = trial.arms
     trial.measure()
-    powers = foresee_power(trial.config, run, trial.corpus, trial.base)
-    for line in format_power(powers):
+    for line in foresee_power(trial.config, run, trial.corpus, trial.base):
         say(f"  {line}")
     trial, seed_notes = train_within(trial, arms.always_run, deadline, say)
     notes = [] if trial.data is None else data_notes(trial.data, trial.corpus, trial.plan)
-    result = replace(_try_nulls(trial, arms, [*notes, *seed_notes], deadline), power=powers)
+    result = _try_nulls(trial, arms, [*notes, *seed_notes], deadline)
     write_json(run.result, result)
     for partial in run.result.parent.glob(".*.partial"):  # of arms and seeds that were dropped since
         shutil.rmtree(partial, ignore_errors=True)

@@ -210,7 +210,7 @@ def outline(run: CheckedRun) -> list[tuple[str, str]]:
         ("plan", f"planner {config.planner}, {train_config.steps} steps of {step_size}"),
         ("trial", f"{compared_text}; each on {config.trial.seeds} seeds, {drawn_text} a branch, then measured again"),
         ("verdict", str(folder.page)),
-        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power.format_power(power_lines)),
+        *(("can see", line.removeprefix("can see").lstrip(": ")) for line in power_lines),
     ]
 
 
