@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from mixwright.corpus.masks import UNTRAINED_TURNS, is_trained, mask_of
     from mixwright.corpus.rows import pc
     from mixwright.corpus.timed_grades import TimedGrades
-    from mixwright.errors import InputError, check_range, join_some, missing_extra, one_line, told_as, unknown_name
+    from mixwright.errors import InputError, check_range, join_some, missing_extra, told_as, unknown_name
     from mixwright.estimates.chance import RIGHT_FROM_SCORE
     from mixwright.estimates.crossed import MIN_PROMPTS, Estimate, compare_prompts, estimate_crossed
     from mixwright.estimates.intervals import (

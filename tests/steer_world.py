@@ -54,7 +54,7 @@ def pool(examples: int = 60) -> Pool:
     every = [cell for cell in cells(examples) for _ in range(examples)]
     ids = [f"{cell.key}#{place % examples}" for place, cell in enumerate(every)]
     golds = [gold(cell.key, place % examples) for place, cell in enumerate(every)]
-    return make_pool(ids, [c.task for c in every], [c.level for c in every], golds, cells=cells(examples))
+    return make_pool(ids, [c.task for c in every], [c.level for c in every], golds)
 
 
 def sampled_answers(key: str, right: str, success: float, rng: np.random.Generator, count: int = GROUP) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from steer_world import json_round_trip
 
 from mixwright.errors import InputError
 from mixwright.estimates.intervals import effective_rollouts, wilson
-from mixwright.records import Cell, GroupOutcome
+from mixwright.records import GroupOutcome
 from mixwright.steer.ledger import CellEvidence, Ledger, read_rewards
 from mixwright.steer.pool import answer_key, make_pool
 
@@ -123,18 +123,6 @@ def test_state_round_trip_is_exact(tape, data):
             ledger.add(index, step, wins, 8)
     if cut < len(tape):
         assert one.state() == other.state()
-
-
-@pytest.mark.parametrize(
-    ("answers", "chance"),
-    [(["1", "2", "3"], 0), ([1, 1, 1, 2], 2 / 3), (["only"], 0), ([None, None], 0), (["so 1.0", "1", "2"], 1 / 2)],
-)
-def test_the_chance_level_of_a_constant_leaves_the_row_itself_out(answers, chance):
-    (cell,) = make_pool([str(i) for i in range(len(answers))], ["t"] * len(answers), answers=answers).cells
-    assert cell.chance == pytest.approx(chance)
-    assert make_pool(["x", "y"], ["t", "t"], answers=["1", "1"], cells=[Cell("t", None, 9, 0.2, "known")]).cells == (
-        Cell("t", None, 2, 0.2, "known"),
-    )
 
 
 def test_gold_answers_are_kept_as_what_answers_are_compared_by():

@@ -47,7 +47,7 @@ def test_bands_by_task_are_checked_kept_and_heeded():
         with pytest.raises(InputError, match=said):
             validate_plan(Plan("p", (Stage("s", "grpo", 1, {"a": 0.5, "b": 0.5}, bands=bands),)), cells)
     names = [f"{t}{i}" for t in "ab" for i in range(10)]
-    here = make_pool(names, ["a"] * 10 + ["b"] * 10, [1.0] * 20, cells=cells)
+    here = make_pool(names, ["a"] * 10 + ["b"] * 10, [1.0] * 20)
     known = tuple(CellAssessment(t, 1.0, "reachable", 0.2, 0.0, 400, 10, 0.17, 0.23) for t in "ab")
     stage = Stage("s", "grpo", 9, {"a": 0.5, "b": 0.5}, selector="difficulty", gates=("too_hard",), bands={"b": (0.3, 0.6)})
     engine = Engine(Plan("p", (stage,), known), here, seed=0)

@@ -34,7 +34,7 @@ class Told(Gate):
     admitted = True
 
     def admit(self, group: GroupOutcome) -> Admission:
-        return Admission(self.admitted, "said so", "bad")
+        return Admission(self.admitted, "said so")
 
 
 def test_each_change_of_a_gates_answer_is_written_down_with_its_reason():
@@ -48,9 +48,9 @@ def test_each_change_of_a_gates_answer_is_written_down_with_its_reason():
         again.restore(json_round_trip(judge.state()))
         judge = again
     assert lines == [
-        (3, "refuse.t@1", "admitted", "refused", "said so", "bad"),
-        (5, "refuse.t@1", "refused", "admitted", "said so", "bad"),
-        (6, "refuse.t@1", "admitted", "refused", "said so", "bad"),
+        (3, "refuse.t@1", "admitted", "refused", "said so"),
+        (5, "refuse.t@1", "refused", "admitted", "said so"),
+        (6, "refuse.t@1", "admitted", "refused", "said so"),
     ]
     assert (judge.refused_count("t@1"), judge.refused_count("t@2")) == (3, 0)
 
@@ -62,7 +62,7 @@ def test_the_first_answer_is_told_of_unknown_cells_and_of_refusals(state, admitt
     judge = GateRunner([gate], ["t@1"], {"t@1": state}, lambda *line: lines.append(line))
     for step in range(3):
         judge.refusals([GroupOutcome("x", "t", 1.0, step, (0.0, 1.0))], [0])
-    assert lines == [(0, "refuse.t@1", None, "admitted" if admitted else "refused", "said so", "bad")][:told]
+    assert lines == [(0, "refuse.t@1", None, "admitted" if admitted else "refused", "said so")][:told]
 
 
 @settings(deadline=None, max_examples=60)

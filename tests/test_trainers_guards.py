@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from datasets import Dataset
-from trainers_tiny import UNIFORM, grpo_config, make, rows, script
+from trainers_tiny import grpo_config, make, rows, script
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
-from mixwright.records import Action, CellAssessment, Plan, Stage
+from mixwright.records import Action, Plan, Stage
 from mixwright.steer.pool import answer_key
 from mixwright.trainers.steering import make_dataset_pool, make_run, with_row_numbers
 
@@ -89,12 +89,6 @@ def test_data_without_tasks_are_one_task_and_a_warning_says_so(caplog: pytest.Lo
     assert not caplog.records
 
 
-def test_the_plans_chance_levels_and_the_answers_of_the_rows_are_used(tmp_path: Path) -> None:
-    cells = (
-        CellAssessment("letters", 1.0, "lucky", 0.5, 0.5, 64, 12),
-        CellAssessment("sums", 2.0, "reachable", 0.3, 0.0, 64, 12),
-    )
-    trainer = make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(Plan("test", UNIFORM.stages, cells)))
-    pool = trainer.steered.pool
-    assert [cell.chance for cell in pool.cells] == [0.5, 0.0]
+def test_the_answers_of_the_rows_are_used(tmp_path: Path) -> None:
+    pool = make(SteeredGRPOTrainer, tmp_path, steering=True).steered.pool
     assert pool.golds.tolist() == [answer_key(answer) for answer in rows()["answer"]]

@@ -32,7 +32,6 @@ from mixwright.records.plan import TrainingSetup as TrainingSetup
 from mixwright.records.serial import from_data as from_data
 from mixwright.records.serial import to_data as to_data
 from mixwright.records.steering import Action as Action
-from mixwright.records.steering import ActionKind as ActionKind
 from mixwright.records.steering import Alarm as Alarm
 from mixwright.records.steering import Decision as Decision
 from mixwright.records.steering import GroupOutcome as GroupOutcome

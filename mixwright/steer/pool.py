@@ -7,9 +7,9 @@ import hashlib
 import logging
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,10 @@ from mixwright.corpus.cells import check_keys
 from mixwright.corpus.levels import bin_levels
 from mixwright.errors import InputError
 from mixwright.final_answer import final_answer
-from mixwright.records import Cell, cell_key
+from mixwright.records import Cell
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,6 @@ def make_pool(
     tasks: Sequence[str],
     levels: Sequence[float | None] | None = None,
     answers: Sequence[Any] | None = None,
-    *,
-    cells: Sequence[Cell] = (),
 ) -> Pool:
     """A pool from columns; the position in the columns is the index drawn.
 
@@ -73,7 +69,6 @@ def make_pool(
         tasks: task name per example.
         levels: level per example; None where there is none.
         answers: gold answer per example, None where unknown; tells in the run how much answers depend on their prompts.
-        cells: cells with known chance level (for instance `corpus.cells()`).
 
     Raises:
         InputError: no examples, columns of different lengths, duplicate ids, or a level not finite.
@@ -88,25 +83,18 @@ def make_pool(
         remedy = "Make them unique, or ignore the column: columns={'id': ''}."
         raise InputError("unique example ids", f"{name!r} more than once", remedy)
     level_of = [None if math.isnan(level) else level for level in _levels(ids, levels, tasks).tolist()]
-    names, task_of = _number(tasks, sorted(set(tasks)))
-    all_task_levels = list(zip(tasks, level_of, strict=True))
-    task_levels, cell_of = _number(all_task_levels, sorted(set(all_task_levels), key=lambda cell: cell_key(*cell)))
-    check_keys(task_levels)
-    golds, counts = _golds(answers), np.bincount(cell_of)
-    known_cells = {cell.key: cell for cell in cells}
-    pool_cells = []
-    for number, (task, level) in enumerate(task_levels):
-        cell = known_cells.get(cell_key(task, level)) or Cell(
-            task, level, 0, *_success_of_constant_answer(golds, cell_of == number)
-        )
-        pool_cells.append(replace(cell, task=task, level=level, count=int(counts[number])))
-    return Pool(tuple(ids), tuple(names), task_of, tuple(pool_cells), cell_of, golds)
+    task_levels = list(zip(tasks, level_of, strict=True))
+    names, counts = sorted(set(tasks)), Counter(task_levels)
+    check_keys(counts)
+    cells = sorted((Cell(task, level, count) for (task, level), count in counts.items()), key=lambda cell: cell.key)
+    cell_of = _places(task_levels, [(cell.task, cell.level) for cell in cells])
+    return Pool(tuple(ids), tuple(names), _places(tasks, names), tuple(cells), cell_of, _golds(answers))
 
 
-def _number(values: Sequence[T], distinct: list[T]) -> tuple[list[T], np.ndarray]:
-    """Return the distinct values, and the place of each value among them, int32."""
+def _places(values: Sequence[Hashable], distinct: Sequence[Hashable]) -> np.ndarray:
+    """Return the place of each value among the distinct ones, int32."""
     place_of = {value: place for place, value in enumerate(distinct)}
-    return distinct, np.array([place_of[value] for value in values], dtype=np.int32)
+    return np.array([place_of[value] for value in values], dtype=np.int32)
 
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], tasks: Sequence[str]) -> np.ndarray:
@@ -132,21 +120,12 @@ def _golds(answers: Sequence[Any]) -> np.ndarray | None:
     return gold_keys if gold_keys.any() else None
 
 
-def _success_of_constant_answer(golds: np.ndarray | None, of_cell: np.ndarray) -> tuple[float, str]:
-    """How often the commonest gold answer of the *other* rows of a cell is right: (m - 1) / (n - 1) for m of n rows."""
-    known_golds = golds[of_cell & (golds > 0)] if golds is not None else np.zeros(0)
-    if len(known_golds) < 2:
-        return 0.0, ""
-    return float((np.unique(known_golds, return_counts=True)[1].max() - 1) / (len(known_golds) - 1)), "constant answer"
-
-
 def answer_key(text: str) -> int:
     """An answer as a 31-bit number, which any two of a window share by chance in 1 of 60,000 cases; 0 is no answer."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=4).digest(), "big") >> 1 or 1
 
 
 def corpus_pool(corpus: Corpus) -> Pool:
-    """The pool of a corpus's rows, with the chance levels its graders know. Raises InputError as `make_pool` does."""
-    columns = corpus.table.select(["id", "task", "level", "answer"]).to_pydict()
-    ids, tasks, levels, answers = (columns[name] for name in ("id", "task", "level", "answer"))
-    return make_pool(ids, tasks, levels, answers, cells=corpus.cells())
+    """The pool of a corpus's rows. Raises InputError as `make_pool` does."""
+    names = ("id", "task", "level", "answer")
+    return make_pool(*(corpus.table[name].to_pylist() for name in names))

@@ -17,7 +17,7 @@ from pydantic import FiniteFloat, TypeAdapter, ValidationError
 from mixwright.config import NonNegativeFinite, NonNegativeInt
 from mixwright.errors import InputError
 from mixwright.plan.validate import check_levers
-from mixwright.records import Cell, Plan, Stage
+from mixwright.records import Plan, Stage
 from mixwright.run.folder import read_plan
 from mixwright.steer.beside.files import SteeringFiles
 from mixwright.steer.beside.run import RunSteering
@@ -139,7 +139,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
 
     Args:
         dataset: map-style, with row numbers.
-        steering: which columns to read, and the chance levels of cells, where the plan knows them.
+        steering: which columns to read.
         rows: which rows may be drawn, in pool order; None for all.
 
     Raises:
@@ -172,14 +172,11 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
                     f"none in row {dataset[place][INDEX_COLUMN]} (counted from 0)",
                     "Fill it in, leave these rows out, or name another column in SteeringConfig(columns=...).",
                 )
-    planned_cells = steering.plan.cells if isinstance(steering.plan, Plan) else ()
-    cells = [Cell(cell.task, cell.level, cell.examples, cell.chance, "plan") for cell in planned_cells]
     pool = make_pool(
         list(map(str, values_by_column["id"] or dataset[INDEX_COLUMN])),
         list(map(str, values_by_column["task"] or ["all"] * len(dataset))),
         _parse_levels(values_by_column["level"]),
         values_by_column["answer"],
-        cells=cells,
     )
     return replace(pool, content_digest=digest)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mixwright import Engine, Pool, make_pool
-from mixwright.records import Action, Cell, Decision, Example, Plan, Signals
+from mixwright.records import Action, Decision, Example, Plan, Signals, cell_key
 from mixwright_lab.training.grpo import Arena, Learnt, Rollouts
 
 
@@ -116,10 +117,11 @@ def pool_of(examples: Sequence[Example], chance: Callable[[Example], float]) -> 
         examples: with ids of their own.
         chance: level of an example's cell.
     """
-    cells = {(e.task, e.level): Cell(e.task, e.level, 0, chance(e), "known") for e in examples}
+    chances = {cell_key(e.task, e.level): chance(e) for e in examples}
     columns = ([e.id for e in examples], [e.task for e in examples], [e.level for e in examples])
     golds = [None if "accepted" in e.extra else e.answer for e in examples]
-    return make_pool(*columns, golds, cells=list(cells.values()))
+    pool = make_pool(*columns, golds)
+    return replace(pool, cells=tuple(replace(cell, chance=chances[cell.key]) for cell in pool.cells))
 
 
 def unique_examples(examples: Sequence[Example]) -> list[Example]:
