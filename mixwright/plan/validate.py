@@ -103,13 +103,10 @@ def check_options(owner: str, options: Mapping[str, Any]) -> None:
         catalog.create(kind, name, dict(options))
 
 
-def check_levers(options_by_lever: Mapping[str, Any], setting: str) -> None:
+def check_levers(options_by_lever: Mapping[str, Mapping[str, Any]], setting: str) -> None:
     """Raise InputError unless each lever of a setting exists and takes the keyword arguments that are asked for."""
     for name, options in options_by_lever.items():
         if name != "engine" and name.partition(".")[0] not in STEERING_KINDS:
             known_names = ["engine", *(f"{kind}.NAME" for kind in STEERING_KINDS)]
             raise unknown_name(f"lever in {setting}", name, known_names)
-        if not isinstance(options, Mapping):
-            expected = f"{setting}: a mapping of keyword arguments under {name}"
-            raise InputError(expected, repr(options)[:80], "Write it as {'kind.name': {'argument': value}}.")
         check_options(name, options)
