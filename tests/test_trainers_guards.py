@@ -39,7 +39,7 @@ def test_options_are_laid_over_the_default_plan(tmp_path: Path) -> None:
         drawn.append(engine.draw(64))
         assert "gates.too_hard" in engine.state_dict()["made_of"]["plugins"], "the rest of the plan stays"
     assert drawn[0] != drawn[1]
-    with pytest.raises(InputError, match="steering.options"):
+    with pytest.raises(InputError, match=r"steering\.options"):
         make(SteeredGRPOTrainer, tmp_path, steering=SteeringConfig(options={"engine": 3}))  # pyright: ignore[reportArgumentType]
 
 
