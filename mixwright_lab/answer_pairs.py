@@ -34,8 +34,6 @@ class Candidate:
     """1 - edit distance over the longer length: 1 is the same text, 0 has nothing in common."""
     token_difference: int
     """Tokens of the chosen answer minus tokens of the rejected one."""
-    model_wrote_both: bool
-    """Whether the model wrote both."""
 
 
 def closeness(first: str, second: str) -> float:

@@ -17,7 +17,7 @@ from mixwright_lab.answer_pairs import (
 
 
 def pair(place: int, near: float, longer: int) -> Candidate:
-    return Candidate(place, f"right {place}", f"wrong {place} {near} {longer}", "value", near, longer, model_wrote_both=True)
+    return Candidate(place, f"right {place}", f"wrong {place} {near} {longer}", "value", near, longer)
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ import torch
 from mixwright.records import Example
 from mixwright_lab.studies import rollouts
 from mixwright_lab.studies.peers.coin import Coin
-from mixwright_lab.studies.peers.refill import MOST_BATCHES, Refill
-from mixwright_lab.studies.peers.screen import FIRST_ROLLOUTS, Screen
 from mixwright_lab.studies.peers.spread import Spread
 from mixwright_lab.studies.peers.target import Target
 from mixwright_lab.training.bases import CHAIN
@@ -49,28 +47,6 @@ def told(monkeypatch):
         return np.array([[float(e.level == 1 and p % 2 == 0) for p in range(self.tokens.shape[1])] for e in self.examples])
 
     monkeypatch.setattr(Rollouts, "rewards", property(rewards))
-
-
-def test_refill_learns_from_full_batches_of_mixed_groups_and_pays_for_all():
-    where = arena()
-    rule = Refill(40, 0)
-    for _ in range(5):
-        before = where.charged
-        rule.step(where)
-        assert [example.level for example in where.learnt.examples] == [1.0] * 4
-        assert (where.charged - before) % (4 * 8) == 0
-        assert 4 * 8 <= where.charged - before <= MOST_BATCHES * 4 * 8
-    assert rule.totals["teach"] == rule.totals["groups"] == 20
-    assert where.charged > 5 * 4 * 8  # about twice: half of the pool is silent
-
-
-def test_screen_pays_first_rollouts_for_all_and_the_rest_for_those_kept():
-    where = arena()
-    rule = Screen(40, 0)
-    rule.step(where)
-    assert [example.level for example in where.learnt.examples] == [1.0] * 4
-    assert where.learnt.tokens.shape[:2] == (4, 8)
-    assert (where.charged - 4 * (8 - FIRST_ROLLOUTS)) % (4 * FIRST_ROLLOUTS) == 0
 
 
 def test_the_oracle_draws_the_band_by_truth_and_pays_for_its_draws_only():

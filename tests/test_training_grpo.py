@@ -50,15 +50,13 @@ def test_rewards_formats_answers_and_lengths_are_read_from_the_tokens():
 
 
 def test_a_reward_of_ones_own_is_read_everywhere(model):
-    """Half a point for a mark: rewards, outcomes, what a cell's answers earn on other prompts, and parts of rollouts."""
+    """Half a point for a mark: rewards, outcomes and looks."""
     arena = Arena(problems(4), model, Settings(prompts=2, group=4, longest=5), 0, reward=lambda _, text: 0.5 * (":" in text))
     texts = [[": 1", "# 2"], ["# 3", "# 4"]]
     tokens = torch.stack([CHAIN.encode_responses(group) for group in texts])
     rolled = replace(arena.roll([0, 1], 2), tokens=tokens)
     assert rolled.rewards.tolist() == [[0.5, 0.0], [0.0, 0.0]]
     assert rolled.outcomes(0)[0].rewards == (0.5, 0.0)
-    assert rolled.take([1]).joined(rolled.take([0])).rewards.tolist() == [[0.0, 0.0], [0.5, 0.0]]
-    assert rolled.with_responses_of(rolled).rewards.tolist() == [[0.5, 0.0] * 2, [0.0] * 4]
     assert set(np.unique(arena.look(problems(3)).rewards)) <= {0.0, 0.5}
 
 

@@ -33,7 +33,6 @@ def fine_tune(
     *,
     seed: int,
     plan: Path | None = None,
-    rehearsal: Path | None = None,
     save_at: Sequence[int] = (),
     penalty: float = 0.0,
     at_once: int | None = None,
@@ -48,7 +47,6 @@ def fine_tune(
         how: steps and rates.
         seed: of the order of rows and of the adapter's first weights.
         plan: plan.yaml to draw by; None is TRL's own trainer.
-        rehearsal: further rows, which the plan draws.
         save_at: steps after which the adapter is saved, too, in `out/step-N`.
         at_once: rows that go through the model together, of those of a step: fewer are padded less, and the gradient is
             the same; needs no plan. None takes all.
@@ -66,7 +64,7 @@ def fine_tune(
 
     disable_progress_bars()
     learner = load_learner(model)
-    read = [json.loads(line) for path in (rows, rehearsal) if path for line in path.read_text(encoding="utf-8").splitlines()]
+    read = [json.loads(line) for line in rows.read_text(encoding="utf-8").splitlines()]
     columns = ["task", "prompt", "completion", *(["mask"] if any(row.get("mask") for row in read) else [])]
     dataset = Dataset.from_list([learner.form.row({name: row.get(name) for name in columns}) for row in read])
     settings: dict[str, Any] = {"max_steps": how.steps, "per_device_train_batch_size": at_once or how.batch}

@@ -129,7 +129,7 @@ def _options(
         edits = [text for text, _ in near_misses(good, rng) if set(text.split()) <= known] if not wrong else []
         for bad in wrong or [text for text in edits if kind_of(prompt, text) != "right"]:
             longer = len(good.split()) - len(bad.split())
-            found.append(Candidate(place, good, bad, error_class(good, bad), closeness(good, bad), longer, bool(wrong)))
+            found.append(Candidate(place, good, bad, error_class(good, bad), closeness(good, bad), longer))
     return found
 
 

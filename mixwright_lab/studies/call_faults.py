@@ -223,8 +223,8 @@ def measure(quick: bool, folder: Path) -> Result:
     worst = share_interval(sum(least), len(least))
     false = share_interval(sum(bool(one["said"]) for one in clean), len(clean))
     goals = [
-        Goal("planted faults found, the worst kind", worst, f">= {LEAST_FOUND}", worst.value >= LEAST_FOUND),
-        Goal("warnings of calls in sound files", false, f"<= {MOST_CLEAN}", false.value <= MOST_CLEAN),
+        Goal.at_least("planted faults found, the worst kind", worst, LEAST_FOUND),
+        Goal.at_most("warnings of calls in sound files", false, MOST_CLEAN),
     ]
     figures = {
         "found by kind": {kind: [sum(found), len(found)] for kind, found in by_kind.items()},

@@ -171,8 +171,8 @@ def measure(quick: bool) -> Result:
         covered = min((share_interval(row["covers"], row["draws"]) for row in own), key=lambda found: found.value)
         passed = max((share_interval(row["passes"], row["draws"]) for row in lost), key=lambda found: found.value)
         goals += [
-            Goal(f"{name}: coverage, worst place", covered, f">= {LEAST_COVERED}", covered.value >= LEAST_COVERED),
-            Goal(f"{name}: loss passes, worst place", passed, f"<= {MOST_PASSED}", passed.value <= MOST_PASSED),
+            Goal.at_least(f"{name}: coverage, worst place", covered, LEAST_COVERED),
+            Goal.at_most(f"{name}: loss passes, worst place", passed, MOST_PASSED),
         ]
     settings = {"items": ITEMS, "labels": LABELS, "margin": MARGIN, "same text": SAME_TEXT, "draws": DRAWS}
     return Result(goals[0].found, "share of intervals that cover, worst place", [SEED], rows, settings=settings, goals=goals)

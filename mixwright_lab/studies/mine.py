@@ -425,7 +425,7 @@ def _goal(miner: str, word: str, rows: list[dict[str, Any]], helps: bool) -> Goa
     case = next(case.name for case in CASES if case.miner == miner and case.helps == helps)
     own = [row for row in rows if row["case"] == case]
     share = share_interval(sum(row["recommended"] == helps for row in own), len(own))
-    return Goal(f"{miner}: {word} in draws of the case made for it", share, ">= 0.9", share.value >= 0.9)
+    return Goal.at_least(f"{miner}: {word} in draws of the case made for it", share, 0.9)
 
 
 if __name__ == "__main__":

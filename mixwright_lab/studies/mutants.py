@@ -136,7 +136,7 @@ def judged(rows: Sequence[Mapping[str, Any]], equivalent: Sequence[Mapping[str, 
     told = [row["outcome"] for row in rows if not row["equivalent"]]
     share = share_interval(told.count("killed"), len(told))
     figures = {"mutants": len(rows), "equivalent": len(rows) - len(told), "survived": told.count("survived")}
-    goal = Goal("mutants noticed, of those that are not equivalent", share, f">= {GOAL}", share.value >= GOAL)
+    goal = Goal.at_least("mutants noticed, of those that are not equivalent", share, GOAL)
     return Result(share, "share of mutants that a test notices", [SEED], rows, figures, {"files": FILES}, goals=[goal])
 
 

@@ -54,8 +54,8 @@ def figures_of(by_seed: Mapping[int, Arms]) -> dict[str, Any]:
 
 def own_goals(by_seed: Mapping[int, Arms]) -> list[Goal]:
     """What own answers leave of the rehearsed tasks."""
-    change, goal = interval(differences(by_seed.values(), OWN, FROZEN)), f"low >= {-MOST_LOST:g}"
-    return [Goal("own answers less before on the rehearsed tasks, points", change, goal, change.low >= -MOST_LOST)]
+    change = interval(differences(by_seed.values(), OWN, FROZEN))
+    return [Goal.not_under("own answers less before on the rehearsed tasks, points", change, -MOST_LOST)]
 
 
 def measure(quick: bool, begin: bool = True) -> Result:

@@ -338,7 +338,7 @@ def goals_of(by_seed: Mapping[int, Mapping[str, Mapping[str, Any]]]) -> list[Goa
     if len(pairs) < 2:
         return [Goal(name, Interval(0.0, -100.0, 100.0, len(pairs)), "low > 0", False)]
     gain = interval([success(arms[UNIFORM], REACHED) - success(arms[FROZEN], REACHED) for arms in pairs])
-    return [Goal(name, gain, "low > 0", gain.low > 0)]
+    return [Goal.above_zero(name, gain)]
 
 
 def measure(quick: bool, begin: bool = True) -> Result:

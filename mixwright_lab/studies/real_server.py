@@ -84,7 +84,7 @@ def measure(quick: bool) -> Result:
         "completions per second, served and here": speeds,
         "completions per second, served / here": ratio,
     }
-    goals = [Goal("share of equal grades", grades, f">= {MIN_EQUAL_GRADES}", grades.value >= MIN_EQUAL_GRADES)]
+    goals = [Goal.at_least("share of equal grades", grades, MIN_EQUAL_GRADES)]
     settings = {"tokens": TOKENS, "parallel": PARALLEL, "items": len(items)}
     return Result(grades, "share of equal grades", (SEED,), rows, figures, settings, goals=goals)
 

@@ -59,9 +59,9 @@ def own_goals(by_seed: Mapping[int, Arms]) -> list[Goal]:
     gain = interval([success(arms[NARROW], NEW) - GUESSED for arms in by_seed.values()])
     kept, new = (interval(differences(by_seed.values(), OWN, PLAN, tasks)) for tasks in (GROUPS["rehearsed"], (NEW,)))
     return [
-        Goal("new task over naming one number, points", gain, f">= {LEAST_GAIN:g}", gain.value >= LEAST_GAIN),
-        Goal("own answers less plan on the rehearsed tasks, points", kept, "low > 0", kept.low > 0),
-        Goal("own answers less plan on the new task, points", new, f"low >= {-MOST_NEW_LOSS:g}", new.low >= -MOST_NEW_LOSS),
+        Goal.at_least("new task over naming one number, points", gain, LEAST_GAIN),
+        Goal.above_zero("own answers less plan on the rehearsed tasks, points", kept),
+        Goal.not_under("own answers less plan on the new task, points", new, -MOST_NEW_LOSS),
     ]
 
 

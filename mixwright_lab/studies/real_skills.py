@@ -104,7 +104,7 @@ def measure(quick: bool) -> Result:
     by_skill = {skill: _gain(rows, skill) for skill in dict.fromkeys(row["skill"] for row in rows)}
     best = max(by_skill, key=lambda skill: by_skill[skill])
     gain = Interval(by_skill[best], by_skill[best], by_skill[best], ITEMS)
-    goal = Goal(f"gain of {best}, tuning seed alone", gain, f">= {LEAST_GAIN:g}", gain.value >= LEAST_GAIN)
+    goal = Goal.at_least(f"gain of {best}, tuning seed alone", gain, LEAST_GAIN)
     return Result(gain, "gain of the best candidate, share of items", (SEED,), rows, figures=by_skill, goals=[goal])
 
 

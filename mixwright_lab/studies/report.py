@@ -37,6 +37,26 @@ class Goal:
     """As a condition on the value, such as ">= 0.9"."""
     reached: bool
 
+    @staticmethod
+    def at_least(name: str, found: Interval, limit: float) -> Goal:
+        """Return the goal that the value reaches a limit."""
+        return Goal(name, found, f">= {limit:g}", found.value >= limit)
+
+    @staticmethod
+    def at_most(name: str, found: Interval, limit: float) -> Goal:
+        """Return the goal that the value stays within a limit."""
+        return Goal(name, found, f"<= {limit:g}", found.value <= limit)
+
+    @staticmethod
+    def above_zero(name: str, found: Interval) -> Goal:
+        """Return the goal that the whole interval is above 0."""
+        return Goal(name, found, "low > 0", found.low > 0)
+
+    @staticmethod
+    def not_under(name: str, found: Interval, limit: float) -> Goal:
+        """Return the goal that the whole interval reaches a limit."""
+        return Goal(name, found, f"low >= {limit:g}", found.low >= limit)
+
     def record(self) -> dict[str, Any]:
         """As a table row."""
         found = {"value": self.found.value, "low": self.found.low, "high": self.found.high, "times": self.found.n}

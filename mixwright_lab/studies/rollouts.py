@@ -44,8 +44,6 @@ from mixwright import Pool, default_plan
 from mixwright.records import Example, Plan, Stage, to_data
 from mixwright_lab.studies import outcome
 from mixwright_lab.studies.jobs import run_in_processes
-from mixwright_lab.studies.peers.refill import Refill
-from mixwright_lab.studies.peers.screen import Screen
 from mixwright_lab.studies.peers.spread import Spread
 from mixwright_lab.studies.peers.target import Target
 from mixwright_lab.studies.report import Goal, Result, interval, run
@@ -163,13 +161,12 @@ def held_out(kind: str) -> list[Example]:
 
 def rule_of(arm: str, arena: Arena, pool: Pool, seed: int) -> Rule:
     """The rule of an arm, its labels left out of the name."""
-    size = len(arena.examples)
     if arm in ("oracle", "static_band"):
         return {"oracle": Oracle, "static_band": StaticBand}[arm](pool, BAND, seed)
     if arm in ("spread", "target"):
         return {"spread": Spread, "target": Target}[arm](pool, seed)
-    if arm in ("uniform", "refill", "screen"):
-        return {"uniform": UniformRule, "refill": Refill, "screen": Screen}[arm](size, seed)
+    if arm == "uniform":
+        return UniformRule(len(arena.examples), seed)
     if arm == "default":
         return EngineRule(default_plan(pool, "grpo", 1000, kl_penalty=False), pool, seed)
     stage = Stage("training", "grpo", 1000, {"chain": 1.0}, BAND, selector=SELECTORS[arm])

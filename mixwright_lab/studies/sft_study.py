@@ -241,10 +241,10 @@ def goals_of(by_seed: Mapping[int, Arms]) -> list[Goal]:
     share = interval([gain / loss if loss > 0 else 0.0 for gain, loss in zip(gains, losses, strict=True)])
     new = interval(differences(whole, PLAN, NARROW, (NEW,)))
     return [
-        Goal("narrow loses of the rehearsed tasks, points", lost, f">= {LEAST_LOSS:g}", lost.value >= LEAST_LOSS),
-        Goal("plan less narrow on the rehearsed tasks, points", gained, "low > 0", gained.low > 0),
-        Goal("share of the loss that the plan keeps", share, f">= {LEAST_KEPT:g}", share.value >= LEAST_KEPT),
-        Goal("plan less narrow on the new task, points", new, f"low >= {-MOST_NEW_LOSS:g}", new.low >= -MOST_NEW_LOSS),
+        Goal.at_least("narrow loses of the rehearsed tasks, points", lost, LEAST_LOSS),
+        Goal.above_zero("plan less narrow on the rehearsed tasks, points", gained),
+        Goal.at_least("share of the loss that the plan keeps", share, LEAST_KEPT),
+        Goal.not_under("plan less narrow on the new task, points", new, -MOST_NEW_LOSS),
     ]
 
 

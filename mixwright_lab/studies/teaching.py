@@ -138,7 +138,7 @@ def measure(quick: bool) -> Result:
     said = Counter((row["kind"], row["word"]) for row in rows)
     figures: dict[str, Any] = {name: [one.value, one.low, one.high, one.n] for name, one in found.items()}
     figures["said, by kind"] = {f"{kind}: {word}": count for (kind, word), count in sorted(said.items())}
-    goal = Goal("words that are right", found["word"], f">= {LEAST_RIGHT}", found["word"].value >= LEAST_RIGHT)
+    goal = Goal.at_least("words that are right", found["word"], LEAST_RIGHT)
     return Result(found["word"], "share of tasks with the right word", seeds, rows, figures, goals=[goal])
 
 

@@ -110,17 +110,17 @@ def result(
     near = interval([float(abs(gap) < MAX_NATS) for gap in gaps]) if len(gaps) > 1 else None
     nats = interval([row["nats apart"] for row in rows])
     goals = [
-        Goal("share of equal greedy completions", texts, f">= {MIN_EQUAL_TEXTS}", texts.value >= MIN_EQUAL_TEXTS),
-        Goal("share of equal greedy grades", grades, f">= {MIN_EQUAL_GRADES}", grades.value >= MIN_EQUAL_GRADES),
+        Goal.at_least("share of equal greedy completions", texts, MIN_EQUAL_TEXTS),
+        Goal.at_least("share of equal greedy grades", grades, MIN_EQUAL_GRADES),
         Goal(
             "nats apart, largest of an answer's common tokens (goal of every one)", nats, f"<= {MAX_NATS}", apart <= MAX_NATS
         ),
         Goal("sampled success, vLLM - transformers", success, "holds 0", success.low <= 0 <= success.high),
     ]
     if near is not None:
-        goals.append(Goal("share of near ties where texts part", near, ">= 1", near.value >= 1))
+        goals.append(Goal.at_least("share of near ties where texts part", near, 1))
     if ratio is not None:
-        goals.append(Goal("completions per second, vLLM / transformers", ratio, f">= {MIN_RATIO}", ratio.value >= MIN_RATIO))
+        goals.append(Goal.at_least("completions per second, vLLM / transformers", ratio, MIN_RATIO))
     figures = {
         "answers that part": len(gaps),
         "largest nats apart": apart,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
@@ -97,21 +97,6 @@ class Rollouts:
             GroupOutcome(example.id, example.task, example.level, step, tuple(rewards.tolist()), tuple(answers))
             for example, rewards, answers in columns
         ]
-
-    def take(self, groups: Sequence[int]) -> Rollouts:
-        """Some of the groups."""
-        chosen = list(groups)
-        examples = [self.examples[group] for group in chosen]
-        return replace(self, examples=examples, prompts=self.prompts[chosen], tokens=self.tokens[chosen])
-
-    def joined(self, more: Rollouts) -> Rollouts:
-        """These groups, then those."""
-        prompts, tokens = torch.cat((self.prompts, more.prompts)), torch.cat((self.tokens, more.tokens))
-        return replace(self, examples=[*self.examples, *more.examples], prompts=prompts, tokens=tokens)
-
-    def with_responses_of(self, more: Rollouts) -> Rollouts:
-        """The same groups with the responses of both."""
-        return replace(self, tokens=torch.cat((self.tokens, more.tokens), 1))
 
 
 @dataclass(frozen=True)
@@ -229,16 +214,6 @@ class Arena:
         mask = self.language.mask(responses).float()
         away = self._logprobs(self.model, prompts, responses) - self._logprobs(self.start, prompts, responses)
         return (away * mask).sum(1).view(-1, count).mean(1).numpy()
-
-    @torch.no_grad()
-    def distance(self, rollouts: Rollouts) -> Float[np.ndarray, " groups"]:
-        """KL(start || student) in nats per token on responses that the start gave: exp(d) - 1 - d, d = student - start."""
-        count = rollouts.tokens.shape[1]
-        prompts, responses = rollouts.prompts.repeat_interleave(count, 0), rollouts.tokens.flatten(0, 1)
-        mask = self.language.mask(responses).float()
-        away = self._logprobs(self.model, prompts, responses) - self._logprobs(self.start, prompts, responses)
-        per_token = ((torch.exp(away) - 1 - away) * mask).sum(1) / mask.sum(1)
-        return per_token.view(-1, count).mean(1).numpy()
 
     def _logprobs(self, model: GPT, prompts: Tensor, responses: Tensor) -> Tensor:
         """Log-probability of each response token."""

@@ -47,13 +47,13 @@ SKILLED = "45 % skill, else constant, majority 40 %"
 def at_least(name: str, found: Iterable[Interval], limit: float) -> Goal:
     """The smallest of these shares must reach a limit."""
     worst = min(found, key=lambda one: one.value)
-    return Goal(name, worst, f">= {limit:g}", worst.value >= limit)
+    return Goal.at_least(name, worst, limit)
 
 
 def at_most(name: str, found: Iterable[Interval], limit: float) -> Goal:
     """The largest of these shares must stay within a limit."""
     worst = max(found, key=lambda one: one.value)
-    return Goal(name, worst, f"<= {limit:g}", worst.value <= limit)
+    return Goal.at_most(name, worst, limit)
 
 
 def bias_within(name: str, found: Sequence[tuple[float, float]], limit: float) -> Goal:

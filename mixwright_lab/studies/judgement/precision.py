@@ -221,9 +221,8 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
     sampled = [row for row in real if (row["outcome"], row["items"]) == ("sampled", 480)]
     narrow, kept = ratio(sampled), share(sampled, "inside, now")
     found = [
-        Goal("half-width of sampled success at 480 items of committed trials, over the earlier one", narrow, "<= 0.75",
-             narrow.value <= 0.75),
-        Goal("coverage of it", kept, ">= 0.93", kept.value >= 0.93),
+        Goal.at_most("half-width of sampled success at 480 items of committed trials, over the earlier one", narrow, 0.75),
+        Goal.at_least("coverage of it", kept, 0.93),
     ]  # fmt: skip
     for outcome in OUTCOMES:
         own = [row for row in made if row["outcome"] == outcome]
@@ -232,8 +231,8 @@ def goals_of(rows: Sequence[Row]) -> list[Goal]:
         least = min((share(group, "inside, now") for group in groups), key=lambda one: one.value)
         most = max((share([r for r in group if r["null"]], "rejected, now") for group in groups), key=lambda one: one.value)
         found += [
-            Goal(f"coverage of {outcome}, worst size and seeds", least, ">= 0.93", least.value >= 0.93),
-            Goal(f"no change of {outcome} rejected, worst size and seeds", most, "<= 0.05", most.value <= 0.05),
+            Goal.at_least(f"coverage of {outcome}, worst size and seeds", least, 0.93),
+            Goal.at_most(f"no change of {outcome} rejected, worst size and seeds", most, 0.05),
         ]
     return found
 
