@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from mixwright.records import Example, Plan, Stage
+from mixwright_lab.contracts import Curve, Finding
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Rollouts
 from mixwright_lab.training.grpo import Settings as Grpo
@@ -65,9 +66,34 @@ def arm_name(way: str, loss: str) -> str:
     return f"{way}, {loss}"
 
 
-def start(seed: int, settings: Settings) -> None:
-    """Teach the base of a seed, or find that it is kept."""
-    base_model(seed, Recipe(steps=settings.base))
+def known_curve(way: str) -> Curve:
+    """Success on known problems over the steps of a way, token-normalised loss."""
+    arm = arm_name(way, LOSSES[0])
+    return Curve(way, (*((quarter / 4, arm, f"known at {quarter}/4") for quarter in range(4)), (1.0, arm, "known")))
+
+
+class HardRuns(Finding):
+    """Findings on these runs: every way with both token normalisations, from one base per seed."""
+
+    WAYS: ClassVar[Mapping[str, Way]] = {}
+    """Problems and guards of its arms."""
+    RUN_TWICE = (arm_name("hard", LOSSES[0]),)
+    SCALES: ClassVar[Mapping[str, Settings]] = {
+        "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),
+        "laptop": Settings(),
+    }
+
+    def arms(self, settings: Settings) -> tuple[str, ...]:
+        """Every way with every loss, and the base alone."""
+        return (FROZEN, *(arm_name(way, loss) for way in self.WAYS for loss in LOSSES))
+
+    def prepare(self, seed: int, settings: Settings) -> None:
+        """Teach the base of the seed, or find that it is kept."""
+        base_model(seed, Recipe(steps=settings.base))
+
+    def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
+        """Success, habits and drift after training."""
+        return readings(arm, self.WAYS, seed, settings, again=again)
 
 
 def readings(arm: str, ways: Mapping[str, Way], seed: int, settings: Settings, *, again: bool) -> dict[str, float]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
-from mixwright_lab.hard_runs import FROZEN, LOSSES, OUT_OF_REACH, Settings, Way, arm_name, readings, start
+from mixwright_lab.contracts import Expectation, Plot, Term, difference
+from mixwright_lab.hard_runs import LOSSES, OUT_OF_REACH, HardRuns, Way, arm_name, known_curve
 
 WAYS: Mapping[str, Way] = {
     "hard": Way(OUT_OF_REACH),
@@ -32,15 +32,10 @@ def _beyond_permuted(way: str, reading: str, sign: float = 1.0) -> tuple[Term, .
     )
 
 
-def _curve(way: str) -> Curve:
-    """Success on known problems over the steps, token-normalised loss."""
-    arm = arm_name(way, LOSSES[0])
-    return Curve(way, (*((quarter / 4, arm, f"known at {quarter}/4") for quarter in range(4)), (1.0, arm, "known")))
-
-
-class Shortcuts(Finding):
+class Shortcuts(HardRuns):
     """GRPO on problems out of reach, with earned rewards and with the same rewards permuted within their groups."""
 
+    WAYS = WAYS
     CLAIM = (
         "On problems that are hardly ever solved the rare success is a shortcut, and reinforcement learning makes a habit "
         "of it: known problems suffer more than from random rewards in such groups, and answers repeat and come at once."
@@ -55,16 +50,11 @@ class Shortcuts(Finding):
         "It is said that hard problems teach shortcuts. Without random rewards beside them, drift by updates that hold no "
         "information looks the same."
     )
-    RUN_TWICE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (
         "The harm to known problems is that of permuted rewards: drift. What the reward does add is a habit: answers at "
         "once, and, where one answer can be guessed, that answer. Of the groups 19 to 23 % have a signal with permuted "
         "rewards, 28 % with earned ones: the null is close, not equal."
     )
-    SCALES: ClassVar[Mapping[str, Settings]] = {
-        "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),
-        "laptop": Settings(),
-    }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
     PRIMARY = "hard - random rewards, share answered at once, known problems"
     PUBLISHED = ("hard - random rewards, share of the commonest answer, known problems",)
@@ -109,18 +99,6 @@ class Shortcuts(Finding):
             "Success on problems that the model knew before, while it trains on problems out of reach",
             "share of the GRPO steps",
             "success",
-            tuple(_curve(way) for way in WAYS),
+            tuple(known_curve(way) for way in WAYS),
         ),
     )
-
-    def arms(self, settings: Settings) -> tuple[str, ...]:
-        """Every way with every loss, and the base alone."""
-        return (FROZEN, *(arm_name(way, loss) for way in WAYS for loss in LOSSES))
-
-    def prepare(self, seed: int, settings: Settings) -> None:
-        """The base of the seed, the same as that of `too_hard`."""
-        start(seed, settings)
-
-    def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
-        """Success, habits and drift after training."""
-        return readings(arm, WAYS, seed, settings, again=again)

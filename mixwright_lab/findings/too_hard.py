@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
-from mixwright_lab.hard_runs import FROZEN, LOSSES, MEDIUM, OUT_OF_REACH, Settings, Way, arm_name, readings, start
+from mixwright_lab.contracts import Expectation, Plot, Term, difference
+from mixwright_lab.hard_runs import FROZEN, LOSSES, MEDIUM, OUT_OF_REACH, HardRuns, Way, arm_name, known_curve
 
 MIX = {8: 0.75, 5: 0.125, 6: 0.125}
 WAYS: Mapping[str, Way] = {
@@ -35,15 +35,10 @@ def _recovery_terms(way: str) -> tuple[Term, ...]:
     return tuple(found)
 
 
-def _curve(way: str) -> Curve:
-    """Success on known problems over the steps, token-normalised loss."""
-    arm = arm_name(way, LOSSES[0])
-    return Curve(way, (*((quarter / 4, arm, f"known at {quarter}/4") for quarter in range(4)), (1.0, arm, "known")))
-
-
-class TooHard(Finding):
+class TooHard(HardRuns):
     """GRPO from one base on problems in reach, out of reach, or both, with guards, and both token normalisations."""
 
+    WAYS = WAYS
     CLAIM = (
         "Reinforcement learning on problems that are hardly ever solved harms those that are solved already, and on medium "
         "ones improves them; some medium problems among them, a KL leash or the gate `too_hard` each prevent half the harm."
@@ -62,16 +57,11 @@ class TooHard(Finding):
         "gates/too_hard": ("gate too_hard - halfway from hard only to before",),
         "controllers/drift": ("KL 0.1 - halfway from hard only to before",),
     }
-    RUN_TWICE = (arm_name("hard", LOSSES[0]),)
     REMARKS = (
         "Harm, gain by medium problems, mixing and KL come out as claimed. Only the gate (here with scaled steps for "
         "the groups that remain) makes the result inconclusive: all it can do is train less. Medium problems are in "
         "part the known ones (levels 5, 6), and their gain is sampled success; greedily it is -0.3 points."
     )
-    SCALES: ClassVar[Mapping[str, Settings]] = {
-        "smoke": Settings(base=100, steps=4, pool=100, items=4, samples=2),
-        "laptop": Settings(),
-    }
     PRIMARY = "before - hard only, dapo loss, known problems"
     PUBLISHED = ("before - hard only, grpo loss, known problems",)
     CONTROL = "medium only - before, known problems"
@@ -115,18 +105,6 @@ class TooHard(Finding):
             "Success on problems that the model knew before, while it trains on others",
             "share of the GRPO steps",
             "success",
-            tuple(_curve(way) for way in ("medium", "hard", "mixed", "hard, KL 0.1")),
+            tuple(known_curve(way) for way in ("medium", "hard", "mixed", "hard, KL 0.1")),
         ),
     )
-
-    def arms(self, settings: Settings) -> tuple[str, ...]:
-        """Every way with every loss, and the base alone."""
-        return (FROZEN, *(arm_name(way, loss) for way in WAYS for loss in LOSSES))
-
-    def prepare(self, seed: int, settings: Settings) -> None:
-        """The base of the seed."""
-        start(seed, settings)
-
-    def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
-        """Success, habits and drift after training."""
-        return readings(arm, WAYS, seed, settings, again=again)
