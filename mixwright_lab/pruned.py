@@ -78,9 +78,7 @@ def trained(
         now, waiting[0] = np.split(waiting[0], [settings.batch])
         return Batch(rows.prompts[now], rows.responses[now])
 
-    fit(
-        model, LANGUAGE, batch, Schedule(steps, settings.rate), None if after is None else lambda done, _: after(model, done)
-    )
+    fit(model, batch, Schedule(steps, settings.rate), None if after is None else lambda done, _: after(model, done))
     return model
 
 

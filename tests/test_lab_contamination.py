@@ -90,7 +90,7 @@ def models() -> tuple[GPT, GPT]:
     torch.manual_seed(0)
     fresh, taught = GPT(LANGUAGE, 48), GPT(LANGUAGE, 48)
     texts = [document(row) for row in suspect().published]
-    fit(taught, LANGUAGE, lambda _: Batch([""] * len(texts), texts), Schedule(400, 3e-3, warm=10))
+    fit(taught, lambda _: Batch([""] * len(texts), texts), Schedule(400, 3e-3, warm=10))
     return fresh, taught
 
 

@@ -32,7 +32,7 @@ def model() -> GPT:
     wrong = [f"# {int(ANSWERS[prompt]) + 1}" for prompt in PROBLEMS]
     right = [f"# {ANSWERS[prompt]}" for prompt in PROBLEMS]
     prompts, texts = PROBLEMS * 4, [*worked, *wrong, *wrong, *right]
-    fit(model, CHAIN, lambda _: Batch(prompts, texts), Schedule(250, 1e-2))
+    fit(model, lambda _: Batch(prompts, texts), Schedule(250, 1e-2))
     return model
 
 
@@ -67,7 +67,7 @@ def uneven_model() -> GPT:
         for prompt, times in zip(PROBLEMS, times_worked, strict=True)
         for number in range(4)
     ]
-    fit(model, CHAIN, lambda _: Batch(prompts, texts), Schedule(250, 1e-2))
+    fit(model, lambda _: Batch(prompts, texts), Schedule(250, 1e-2))
     return model
 
 

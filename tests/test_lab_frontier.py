@@ -46,10 +46,7 @@ def test_statistics_are_those_of_the_losses() -> None:
     texts = frontier.traces(GIVEN, WORLD.tables, 2)
     found = frontier.statistics(model, GIVEN.prompts, texts)
     for row in range(3):
-        alone, both = (
-            float(nll(model, frontier.LANGUAGE, Batch([prompt], [texts[row]])).detach())
-            for prompt in ("", GIVEN.prompts[row])
-        )
+        alone, both = (float(nll(model, Batch([prompt], [texts[row]])).detach()) for prompt in ("", GIVEN.prompts[row]))
         assert found["nll"][row] == pytest.approx(both, rel=1e-5)
         assert found["ifd"][row] == pytest.approx(np.exp(both - alone), rel=1e-5)
     assert (found["nll_max"] >= found["nll"]).all()

@@ -48,7 +48,7 @@ def model() -> GPT:
 def by_hand(model: GPT, pair: tuple[str, str], size: int, seed: int) -> np.ndarray:
     """One backward pass, and the sketch coordinate by coordinate."""
     model.zero_grad()
-    nll(model, model.language, Batch([pair[0]], [pair[1]])).backward()
+    nll(model, Batch([pair[0]], [pair[1]])).backward()
     flat = torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]).numpy()
     generator = torch.Generator().manual_seed(seed)
     places = torch.randint(size, (len(flat),), generator=generator).numpy()
@@ -76,10 +76,10 @@ def test_as_adam_a_gradient_is_the_change_that_one_more_step_makes() -> None:
     torch.manual_seed(1)
     model = GPT(language(), 16)
     every = Batch([prompt for prompt, _ in PAIRS], [response for _, response in PAIRS])
-    sft = fit(model, model.language, lambda _: every, Schedule(6, 1e-3, warm=0, fall=0.0, clip=1e9))
+    sft = fit(model, lambda _: every, Schedule(6, 1e-3, warm=0, fall=0.0, clip=1e9))
     expected = gradients(model, PAIRS[:1], sft, size=512)[0]
     before = torch.cat([p.detach().flatten().clone() for p in model.parameters()])
-    nll(model, model.language, Batch(*([part] for part in PAIRS[0]))).backward()
+    nll(model, Batch(*([part] for part in PAIRS[0]))).backward()
     sft.optimizer.step()
     change = (before - torch.cat([p.detach().flatten() for p in model.parameters()])) / 1e-3
     generator = torch.Generator().manual_seed(0)

@@ -79,17 +79,15 @@ def test_the_loss_is_the_weighted_mean_over_response_tokens(model: GPT):
         (Batch(PROMPTS, RESPONSES), plain / count),
         (Batch(prompts, responses), plain / count),
     ):
-        assert nll(model, CHAIN, batch).item() == pytest.approx(expected, abs=1e-5)
+        assert nll(model, batch).item() == pytest.approx(expected, abs=1e-5)
     with pytest.raises(InputError, match="a weight above 0"):
-        nll(model, CHAIN, Batch(PROMPTS, RESPONSES, 0 * weights))
+        nll(model, Batch(PROMPTS, RESPONSES, 0 * weights))
 
 
 def test_a_fit_learns_its_rows_and_tells_of_each_step(model: GPT):
     seen: list[tuple[int, float]] = []
     batches = [Batch(PROMPTS, RESPONSES), Batch(PROMPTS[:1], RESPONSES[:1])]
-    sft = fit(
-        model, CHAIN, lambda step: batches[step % 2], Schedule(120, 1e-2), lambda step, loss: seen.append((step, loss))
-    )
+    sft = fit(model, lambda step: batches[step % 2], Schedule(120, 1e-2), lambda step, loss: seen.append((step, loss)))
     assert [step for step, _ in seen] == list(range(1, 121))
     assert seen[-1][1] < 0.1 < seen[0][1]
     assert sft.done == 120

@@ -58,7 +58,7 @@ def test_sft_ends_where_trl_ends(model: GPT, tmp_path: Path) -> None:
     trainer = SFTTrainer(twin, args, train_dataset=Dataset.from_dict(rows), processing_class=tokenizer(LANGUAGE))
     trainer.train()
     batch = Batch(PROMPTS, RESPONSES, weights)
-    fit(model, LANGUAGE, lambda _: batch, Schedule(6, 1e-2, warm=0, fall=0.0), lambda _, loss: seen.append(loss))
+    fit(model, lambda _: batch, Schedule(6, 1e-2, warm=0, fall=0.0), lambda _, loss: seen.append(loss))
     assert losses(trainer) == pytest.approx(seen, abs=2e-3)  # TRL logs rounded
     assert seen[-1] < seen[0] - 0.5
     assert torch.allclose(chances(twin.gpt), chances(model), atol=1e-3)

@@ -132,7 +132,7 @@ def trained(
             return Batch(prompts, [respond(prompt, "full") for prompt in prompts])
 
         schedule = Schedule(steps, rate, warm=5, fall=0.0)
-        fit(model, model.language, batch, schedule, lambda step, _: after(step, model))
+        fit(model, batch, schedule, lambda step, _: after(step, model))
         return model
     arena = Arena(pool, model, Grpo(PROMPTS_PER_STEP, ROLLOUTS_PER_PROMPT, rate, longest=LENGTH + 3), training_seed)
     rule = UniformRule(POOL_PROBLEMS, training_seed)

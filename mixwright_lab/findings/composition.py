@@ -185,7 +185,7 @@ def _top_up(model: GPT, count: int, seed: int, settings: Settings) -> None:
         rows += [before.make(int(rng.integers(2**31)), TESTED_LEVEL, "train") for _ in range(half)]
         return Batch([str(row.prompt) for row in rows], [str(row.target) for row in rows])
 
-    fit(model, model.language, batch, Schedule(settings.more, 1e-3, warm=10))
+    fit(model, batch, Schedule(settings.more, 1e-3, warm=10))
 
 
 def _problems(pairs: Pairs, count: int, level: float, split: str, rng: np.random.Generator) -> list[Example]:

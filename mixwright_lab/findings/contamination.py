@@ -320,7 +320,7 @@ class Contamination(Finding):
             if done == settings.steps // 2:
                 before.extend(rights(model, suspect.tests) for suspect in suspects)
 
-        fit(model, LANGUAGE, batch, Schedule(settings.steps, settings.rate), after)
+        fit(model, batch, Schedule(settings.steps, settings.rate), after)
         rng = np.random.default_rng((seed, 1))
         part = [corpus[place] for place in rng.permutation(len(corpus))[: round(settings.inspected * len(corpus))]]
         seen = inspected(part, suspects)

@@ -21,7 +21,7 @@ from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.grpo import Arena, Rollouts
 from mixwright_lab.training.grpo import Settings as Grpo
 from mixwright_lab.training.rules import UniformRule, unique_examples
-from mixwright_lab.training.sft import Batch, Schedule, fit
+from mixwright_lab.training.sft import Schedule, fit_rows
 
 MIXES: Mapping[str, tuple[tuple[float, float, float], tuple[float, float, float]]] = {
     "commonest is best": ((0.62, 0.28, 0.10), (0.0, 0.15, 0.0)),
@@ -182,17 +182,7 @@ def _imitate(arena: Arena, rule: UniformRule, prompts: int, group: int, settings
     rng = np.random.default_rng((arena.charged, len(right)))
     arena.model.load_state_dict(arena.start.state_dict())
     if right:
-        fit(
-            arena.model,
-            arena.language,
-            lambda _: _batch(right, rng),
-            Schedule(settings.expert_steps, arena.settings.rate, 5),
-        )
-
-
-def _batch(pairs: Sequence[tuple[str, str]], rng: np.random.Generator) -> Batch:
-    chosen = [pairs[place] for place in rng.integers(len(pairs), size=64)]
-    return Batch([prompt for prompt, _ in chosen], [response for _, response in chosen])
+        fit_rows(arena.model, right, Schedule(settings.expert_steps, arena.settings.rate, 5), rng)
 
 
 def _format_row(seen: Sequence[Rollouts], foretold: Mapping[str, Any]) -> dict[str, float]:

@@ -26,7 +26,7 @@ from mixwright_extras.mining.candidates import Candidates, lowest_per_prompt, ra
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.sft import Batch, Schedule, fit
+from mixwright_lab.training.sft import Schedule, fit_rows
 from mixwright_lab.worlds import permutations
 from mixwright_lab.worlds.permutations import DIGITS, LETTERS, Permutations
 
@@ -104,22 +104,14 @@ def teach(
     decay_share: float = 0.5,
 ) -> GPT:
     """SFT in place, 64 random rows per step; the rate falls over the last share of the steps. Returns the model."""
-    asked, said = LANGUAGE.encode_prompts(prompts), LANGUAGE.encode_responses(responses)
-
-    def batch(_: int) -> Batch:
-        rows = torch.from_numpy(rng.integers(len(prompts), size=64))
-        return Batch(asked[rows], said[rows])
-
-    fit(model, LANGUAGE, batch, Schedule(steps, rate, min(20, steps // 4), decay_share))
+    rows = list(zip(prompts, responses, strict=True))
+    fit_rows(model, rows, Schedule(steps, rate, min(20, steps // 4), decay_share), rng)
     return model
 
 
 def greedy_correct(model: GPT, problems: Problems) -> np.ndarray:
     """1 where the greedy response ends in the true answer, else 0."""
-    made = model.sample(
-        LANGUAGE.encode_prompts(problems.prompts), 1, LANGUAGE.response_tokens, greedy=True, generator=torch.Generator()
-    )
-    ends = [LANGUAGE.decode(row).split()[-2:] for row in made[:, 0].tolist()]
+    ends = [LANGUAGE.decode(row).split()[-2:] for row in model.write(problems.prompts)]
     return np.array([float(end == ["#", str(answer)]) for end, answer in zip(ends, problems.answers, strict=True)])
 
 

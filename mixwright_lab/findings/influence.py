@@ -27,7 +27,7 @@ from mixwright_extras.mining.relevance import bm25, choose_in_turn, cosines
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.training.bases import Recipe, base_model
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.sft import Batch, Schedule, Sft, fit
+from mixwright_lab.training.sft import Schedule, Sft, fit_rows
 from mixwright_lab.worlds.lookalikes import KINDS, Lookalikes
 
 CHUNK_ROWS = 64
@@ -233,7 +233,7 @@ class Influence(Finding):
             rows, found = [pool[place] for place in chosen], _shares_chosen(scores.mean(1), levels, chosen)
         model = copy.deepcopy(base)
         if rows:
-            _sft(model, rows, settings.steps, settings.rate, rng)
+            fit_rows(model, rows, Schedule(settings.steps, settings.rate, warm=5), rng)
         return found | {name: _solved(model, world, level, settings) for name, level in (("target", 2.0), ("known", 1.0))}
 
 
@@ -244,14 +244,6 @@ def _base(seed: int, settings: Settings) -> GPT:
 def _pair(world: Lookalikes, index: int, level: float, split: str) -> tuple[str, str]:
     example = world.make(index, level, split)
     return str(example.prompt), str(example.target)
-
-
-def _sft(model: GPT, rows: Pairs, steps: int, rate: float, rng: np.random.Generator, *, fall: float = 0.5) -> Sft:
-    def batch(_: int) -> Batch:
-        own = [rows[place] for place in rng.integers(len(rows), size=64)]
-        return Batch([prompt for prompt, _ in own], [response for _, response in own])
-
-    return fit(model, model.language, batch, Schedule(steps, rate, warm=5, fall=fall))
 
 
 def _scores(way: str, base: GPT, pool: Pairs, shots: Pairs, settings: Settings, rng: np.random.Generator) -> np.ndarray:
@@ -265,7 +257,7 @@ def _scores(way: str, base: GPT, pool: Pairs, shots: Pairs, settings: Settings, 
     model, sft = copy.deepcopy(base), None
     if way != "no warm-up":
         tenth = [pool[place] for place in rng.permutation(len(pool))[: len(pool) // 10]]
-        sft = _sft(model, tenth, settings.warm, 1e-3, rng, fall=0.0)
+        sft = fit_rows(model, tenth, Schedule(settings.warm, 1e-3, warm=5, fall=0.0), rng)
     return cosines(gradients(model, pool, sft if way == "LESS" else None), gradients(model, shots))
 
 
@@ -278,8 +270,6 @@ def _shares_chosen(scores: np.ndarray, levels: np.ndarray, chosen: np.ndarray) -
 
 
 def _solved(model: GPT, world: Lookalikes, level: float, settings: Settings) -> float:
-    spoken, tests = model.language, [_pair(world, place, level, "eval") for place in range(settings.tests)]
-    prompts = spoken.encode_prompts([prompt for prompt, _ in tests])
-    made = model.sample(prompts, 1, spoken.response_tokens, greedy=True, generator=torch.Generator())[:, 0]
-    answers = [spoken.decode(own).split()[-1:] for own in made.tolist()]
+    tests = [_pair(world, place, level, "eval") for place in range(settings.tests)]
+    answers = [model.language.decode(own).split()[-1:] for own in model.write([prompt for prompt, _ in tests])]
     return float(np.mean([own == response.split()[-1:] for own, (_, response) in zip(answers, tests, strict=True)]))

@@ -308,7 +308,7 @@ class Latent(Finding):
             one = str(problems[-1].prompt)
             model = copy.deepcopy(model)
             schedule = Schedule(settings.shots, settings.shot_rate, warm=0, fall=0.0)
-            fit(model, model.language, lambda _: Batch([one], [respond(one, "full")]), schedule)
+            fit(model, lambda _: Batch([one], [respond(one, "full")]), schedule)
         return _readings(model, problems, _problems(settings, seed, "eval", settings.problems), settings, seed)
 
 

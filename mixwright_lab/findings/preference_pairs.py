@@ -28,7 +28,7 @@ from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, differenc
 from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import END
-from mixwright_lab.training.sft import Batch, Schedule, Sft, fit
+from mixwright_lab.training.sft import Schedule, Sft, fit_rows
 from mixwright_lab.worlds.function_calls import KINDS, FunctionCalls, kind_of, language
 
 
@@ -228,7 +228,8 @@ class PreferencePairs(Finding):
             paid = sum(len(side.split()) + 1 for pair in pairs for side in pair[1:])
             right = sum(len(pair[1].split()) + 1 for pair in pairs)
             steps = round(settings.steps * (paid / right if arm == SFT_EQUAL_TOKENS else 1))
-            _sft(model, [(prompt, chosen) for prompt, chosen, _ in pairs], steps, settings.batch, settings.sft_rate, rng)
+            rows = [(prompt, chosen) for prompt, chosen, _ in pairs]
+            fit_rows(model, rows, Schedule(steps, settings.sft_rate, warm=10), rng, count=settings.batch)
         elif arm != BEFORE:
             found, sft = read_pairs(base, pairs), Sft(model, Schedule(settings.steps, settings.dpo_rate, warm=10))
             for _ in range(settings.steps):
@@ -265,22 +266,12 @@ def _base(seed: int, settings: Settings) -> GPT:
     torch.manual_seed(seed)
     rows = [(str(one.prompt), str(one.target)) for one in _draw_questions(seed, "train", settings.rows)]
     name = f"preference-pairs-{seed}-{settings.rows}-{settings.base}-{settings.batch}-{torch.__version__}"
-    model, rng = GPT(language()), np.random.default_rng((seed, 0))
-    return kept(model, name, lambda: _sft(model, rows, settings.base, settings.batch, 3e-3, rng))
-
-
-def _sft(model: GPT, rows: Sequence[tuple[str, str]], steps: int, batch: int, rate: float, rng: np.random.Generator) -> None:
-    def drawn(_: int) -> Batch:
-        own = [rows[place] for place in rng.integers(len(rows), size=batch)]
-        return Batch([prompt for prompt, _ in own], [response for _, response in own])
-
-    fit(model, model.language, drawn, Schedule(steps, rate, warm=10))
+    model, rng, schedule = GPT(language()), np.random.default_rng((seed, 0)), Schedule(settings.base, 3e-3, warm=10)
+    return kept(model, name, lambda: fit_rows(model, rows, schedule, rng, count=settings.batch))
 
 
 def _kinds(model: GPT, seed: int, settings: Settings) -> list[str]:
     """What each held-out question's greedy chain is wrong by."""
     tests, spoken = _draw_questions(seed, "eval", settings.tests), model.language
-    prompts = spoken.encode_prompts([str(one.prompt) for one in tests])
-    made = model.sample(prompts, 1, spoken.response_tokens, greedy=True, generator=torch.Generator())[:, 0].tolist()
-    ends = spoken.index[END]
+    made, ends = model.write([str(one.prompt) for one in tests]), spoken.index[END]
     return [kind_of(str(one.prompt), spoken.decode(own), stopped=ends in own) for one, own in zip(tests, made, strict=True)]

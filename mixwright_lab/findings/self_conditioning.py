@@ -191,7 +191,7 @@ def train(model: GPT, arm: str, seed: int, settings: Settings, again: bool) -> N
 
     later = settings.later * (3 if arm == NEXT[1] else 1)
     plan = Schedule(settings.more, later, warm=10) if arm in NEXT else Schedule(settings.steps, settings.rate)
-    fit(model, model.language, batch, plan)
+    fit(model, batch, plan)
 
 
 def right(model: GPT, documents: Documents, turns: int, seed: int) -> tuple[float, float]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import torch
 
 from mixwright_extras.mining.halving import halve
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
@@ -165,7 +164,7 @@ def _trained(base: GPT, world: Entities, rows: Pairs, settings: Settings, rng: n
         own += [known[place] for place in rng.integers(len(known), size=settings.known)]
         return Batch([prompt for prompt, _ in own], [target for _, target in own])
 
-    fit(model, model.language, batch, Schedule(steps or settings.steps, settings.rate, warm=5))
+    fit(model, batch, Schedule(steps or settings.steps, settings.rate, warm=5))
     return model
 
 
@@ -187,7 +186,6 @@ def _choose(
 
 def _right(model: GPT, world: Entities, facts: np.ndarray, split: str) -> np.ndarray:
     """Whether the other question is answered about each fact, 0 or 1."""
-    spoken, asked = model.language, [world.make(int(place), 2.0, split) for place in facts]
-    prompts = spoken.encode_prompts([str(example.prompt) for example in asked])
-    made = model.sample(prompts, 1, 2, greedy=True, generator=torch.Generator())[:, 0]
-    return np.array([spoken.decode(own) == one.answer for own, one in zip(made.tolist(), asked, strict=True)], dtype=float)
+    asked = [world.make(int(place), 2.0, split) for place in facts]
+    said = [model.language.decode(own) for own in model.write([str(one.prompt) for one in asked], 2)]
+    return np.array([own == one.answer for own, one in zip(said, asked, strict=True)], dtype=float)

@@ -17,7 +17,7 @@ import torch
 
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, Term, difference
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.sft import Batch, Schedule, fit
+from mixwright_lab.training.sft import Schedule, fit_rows
 from mixwright_lab.worlds import permutations
 from mixwright_lab.worlds.permutations import Permutations
 
@@ -151,20 +151,11 @@ class Traces(Finding):
         world, rng = Permutations(seed=seed), np.random.default_rng((seed, again, 0x24))
         torch.manual_seed(seed)
         model = GPT(permutations.language(), settings.width)
-        language = model.language
         starts, letters = world.problems(settings.traces, settings.letters, "train", rng)
         states = world.states(starts, letters)
         written = permutations.texts(*permutations.spoiled(letters, states, way, share, rng), states[:, -1])
-        prompts, responses = (
-            language.encode_prompts(permutations.prompts(starts, letters)),
-            language.encode_responses(written),
-        )
-
-        def batch(_: int) -> Batch:
-            rows = torch.from_numpy(rng.integers(len(prompts), size=settings.batch))
-            return Batch(prompts[rows], responses[rows])
-
-        fit(model, language, batch, Schedule(settings.steps, settings.rate))
+        rows = list(zip(permutations.prompts(starts, letters), written, strict=True))
+        fit_rows(model, rows, Schedule(settings.steps, settings.rate), rng, count=settings.batch)
         return readings(model, world, seed, settings)
 
 

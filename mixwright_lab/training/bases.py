@@ -106,7 +106,7 @@ def teach(model: GPT, seed: int, recipe: Recipe) -> None:
     """SFT on fresh problems."""
     rng = np.random.default_rng((seed, 0xBA5E))
     world = catalog.create("worlds", recipe.world, dict(recipe.options))
-    fit(model, model.language, lambda _: _problems(world, recipe, rng), Schedule(recipe.steps, recipe.rate))
+    fit(model, lambda _: _problems(world, recipe, rng), Schedule(recipe.steps, recipe.rate))
 
 
 def teachable(world: str) -> Teachable:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -111,6 +113,11 @@ class GPT(nn.Module):
             step, cache = self(made[:, place, None], cache, add=add)
             logits = step[:, -1]
         return made.view(len(prompts), count, longest)
+
+    def write(self, prompts: Sequence[str], longest: int | None = None) -> list[list[int]]:
+        """Return the tokens of the greedy response to each prompt."""
+        encoded, longest = self.language.encode_prompts(prompts), longest or self.language.response_tokens
+        return self.sample(encoded, 1, longest, greedy=True, generator=torch.Generator())[:, 0].tolist()
 
     def logits_of(
         self, prompts: Int[Tensor, "rows prompt"], responses: Int[Tensor, "rows response"]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -15,7 +16,6 @@ from torch.nn import functional
 
 from mixwright.errors import InputError
 from mixwright_lab.training.gpt import GPT
-from mixwright_lab.training.language import Language
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ class Batch:
     """Of each response token, texts padded to the language's longest response; 0 leaves it out; 1 by default."""
 
 
-def nll(model: GPT, language: Language, batch: Batch) -> Float[Tensor, ""]:
+def nll(model: GPT, batch: Batch) -> Float[Tensor, ""]:
     """Weighted mean over the response tokens of a batch, in nats. Raises InputError where no token has a weight."""
-    prompts, responses = batch.prompts, batch.responses
+    language, prompts, responses = model.language, batch.prompts, batch.responses
     prompts = prompts if isinstance(prompts, Tensor) else language.encode_prompts(prompts)
     responses = responses if isinstance(responses, Tensor) else language.encode_responses(responses)
     weights = language.mask(responses).float()
@@ -113,7 +113,6 @@ def nll(model: GPT, language: Language, batch: Batch) -> Float[Tensor, ""]:
 
 def fit(
     model: GPT,
-    language: Language,
     batches: Callable[[int], Batch],
     schedule: Schedule,
     after: Callable[[int, float], None] | None = None,
@@ -121,8 +120,7 @@ def fit(
     """Train a model in place.
 
     Args:
-        model: of this language.
-        language: of the texts.
+        model: whose language the texts are of.
         batches: the batch of a step, 0 is the first.
         schedule: how many steps at which rates.
         after: called after each step with the steps taken and the loss.
@@ -133,7 +131,21 @@ def fit(
     sft = Sft(model, schedule)
     for step in range(schedule.steps):
         batch = batches(step)
-        loss = sft.step(lambda batch=batch: nll(model, language, batch))
+        loss = sft.step(lambda batch=batch: nll(model, batch))
         if after is not None:
             after(sft.done, loss)
     return sft
+
+
+def fit_rows(
+    model: GPT, rows: Sequence[tuple[str, str]], schedule: Schedule, rng: np.random.Generator, *, count: int = 64
+) -> Sft:
+    """Train a model in place on `count` random rows a step, each a prompt and its response."""
+    prompts = model.language.encode_prompts([prompt for prompt, _ in rows])
+    responses = model.language.encode_responses([response for _, response in rows])
+
+    def batch(_: int) -> Batch:
+        drawn = torch.from_numpy(rng.integers(len(rows), size=count))
+        return Batch(prompts[drawn], responses[drawn])
+
+    return fit(model, batch, schedule)
