@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -185,7 +185,7 @@ def _imitate(arena: Arena, rule: UniformRule, prompts: int, group: int, settings
         fit_rows(arena.model, right, Schedule(settings.expert_steps, arena.settings.rate, 5), rng)
 
 
-def _format_row(seen: Sequence[Rollouts], foretold: Mapping[str, Any]) -> dict[str, float]:
+def _format_row(seen: Sequence[Rollouts], foretold: Mapping[str, str]) -> dict[str, float]:
     """Readings of one run: at every quarter the entropy, at the end shares, pass@k, and which rule foretold the winner."""
     tables = [summarise_styles(rolled) for rolled in seen]
     first, last = tables[0], tables[-1]
