@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from mixwright.records import Example
-from mixwright_lab.answer_pairs import Candidate, balance_by_length, closeness, error_class, near_misses
+from mixwright_lab.answer_pairs import Candidate, balance_by_length, closeness, near_misses
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.training.bases import kept
 from mixwright_lab.training.gpt import GPT
@@ -91,7 +91,7 @@ def paired(model: GPT, rows: Sequence[Example], samples: int, seed: int) -> dict
     rng = np.random.default_rng((seed, 2))
     right, wrong = _written(model, rows, samples, seed)
     options = [_options(n, row, right[n] or [str(row.target)], wrong[n], model, rng) for n, row in enumerate(rows)]
-    pairs, _ = balance_by_length([own for own in options if own], LENGTH_TOLERANCE_SHARE)
+    pairs = balance_by_length([own for own in options if own], LENGTH_TOLERANCE_SHARE)
     every = [(place, chain) for place, own in enumerate(wrong) for chain in own]
     found: dict[str, list[Triple]] = {"mined": [], "random wrong": [], "any own wrong": []}
     for pair in pairs:
@@ -126,10 +126,10 @@ def _options(
     found = []
     for good in right:
         known, prompt = set(model.language.words), str(row.prompt)
-        edits = [text for text, _ in near_misses(good, rng) if set(text.split()) <= known] if not wrong else []
+        edits = [text for text in near_misses(good, rng) if set(text.split()) <= known] if not wrong else []
         for bad in wrong or [text for text in edits if kind_of(prompt, text) != "right"]:
             longer = len(good.split()) - len(bad.split())
-            found.append(Candidate(place, good, bad, error_class(good, bad), closeness(good, bad), longer))
+            found.append(Candidate(place, good, bad, closeness(good, bad), longer))
     return found
 
 
