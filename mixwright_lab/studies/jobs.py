@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import tempfile
@@ -13,12 +12,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mixwright.run import workers
-from mixwright.run.folder import write_json, write_text
+from mixwright.run.folder import write_text
 from mixwright_lab.conditions import CPU, conditions, device
 
 WORKER_COUNT = 2
-CACHE_FOLDER = Path(tempfile.gettempdir()) / "mixwright-cases"
-"""Of parts that are kept by the code that made them. Remove the folder to make everything anew."""
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
 
@@ -42,22 +39,6 @@ def run_in_processes(
 
 def _all(work: Callable[[Job], Answer], jobs: Sequence[Job]) -> list[Answer]:
     return [work(job) for job in jobs]
-
-
-def load_or_make(code: Path, key: str, make: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
-    """What `make` gives, with the commit that it ran on; or as it was kept.
-
-    Args:
-        code: file whose content decides what is made.
-        key: which part it is.
-        make: makes a part, JSON values.
-    """
-    digest = hashlib.sha256(code.read_bytes() + key.encode()).hexdigest()[:24]
-    path = CACHE_FOLDER / f"{digest}.json"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, dict(make()) | {"commit": conditions()["commit"]})
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def resumed(name: str, work: Callable[[Job], Mapping[str, Any]], jobs: Sequence[Job]) -> list[dict[str, Any]]:
