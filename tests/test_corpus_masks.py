@@ -119,12 +119,13 @@ def test_a_trainer_without_masks_is_told_so(name: str, tmp_path: Path) -> None:
 
 def test_a_data_set_for_trl_has_the_column_and_the_flags(tmp_path: Path) -> None:
     assert "4 rows have masked parts" in exported("trl", tmp_path / "a", chat=True)
-    table = pq.read_table(next((tmp_path / "a" / "sources").glob("*.parquet"))).to_pylist()
-    assert {row["id"]: row["mask"] for row in table} == {**{f"{n}": [[0, 5]] for n in range(4)}, "bare": None}
+    table = pq.read_table(tmp_path / "a" / "rows.parquet").to_pylist()
+    masks = {row["id"].partition("-")[2]: row["mask"] for row in table}
+    assert masks == {**{f"{n}": [[0, 5]] for n in range(4)}, "bare": None}
     target = ({"role": "assistant", "content": "a", "train": False}, {"role": "user", "content": "b"})
     rows = Corpus.from_examples([Example("a", "sums", "q", target=(*target, {"role": "assistant", "content": "c"}))])
     exported("trl", tmp_path / "b", chat=True, corpus=rows)
-    (row,) = pq.read_table(next((tmp_path / "b" / "sources").glob("*.parquet"))).to_pylist()
+    row = pq.read_table(tmp_path / "b" / "rows.parquet").to_pylist()[0]
     assert [message["train"] for message in row["completion"]] == [False, None, None]
 
 

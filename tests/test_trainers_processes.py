@@ -68,9 +68,9 @@ def test_two_processes_draw_and_decide_as_one(runs: Path, tape: str) -> None:
 
 
 def test_the_tape_made_the_engine_act(runs: Path) -> None:
-    """Refusals and coefficients are among what was equal."""
+    """Refusals and skipped steps are among what was equal."""
     found = {line["what"] for line in lines(runs / "tape_grpo-2", "decisions.jsonl")}
-    assert {"refuse.letters@1", "lr_factor"} <= found
+    assert {"refuse.letters@1", "skip_step"} <= found
     assert any(line["refused"] for line in lines(runs / "tape_grpo-2", "steps.jsonl"))
 
 
