@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from cli_call import Call, sums, write
+from trainers_tiny import model, tokenizer
 
 from mixwright.config import RunConfig
 from mixwright.run.folder import read_yaml
@@ -67,6 +68,19 @@ def test_eval_and_model_and_objective_can_be_given(call: Call) -> None:
     assert call("run", "data/train.jsonl", "--init", "--model", "owner/name", "--output", "real.yaml")[0] == 0
     config = read_yaml(Path("real.yaml"), RunConfig)
     assert (config.model.path, config.model.warmup, config.train.learning_rate) == ("owner/name", None, 1e-6)
+
+
+def test_the_room_is_that_of_measuring_where_the_model_is_here(call: Call) -> None:
+    model().save_pretrained("now")
+    tokenizer().save_pretrained("now")
+    rows = [{"prompt": f"{n}+1=" + "1" * (n % 30), "answer": f"so\n#### {n + 1}"} for n in range(40)]
+    code, _, err = call("run", write("rows.jsonl", rows), "--init", "--model", "now")
+    assert code == 0, err
+    config = read_yaml(Path("run.yaml"), RunConfig)
+    assert config.measure.max_new_tokens == config.train.max_new_tokens == 64 - len("29+1=") - 29
+    assert "the context leaves 30 tokens behind the longest prompt" in " ".join(
+        Path("run.yaml").read_text(encoding="utf-8").replace("#", "").split()
+    )
 
 
 def test_an_objective_that_the_rows_do_not_allow_is_refused_with_those_that_they_do(call: Call) -> None:

@@ -64,7 +64,7 @@ def test_a_share_beyond_one_is_refused():
 @pytest.mark.parametrize("arm", ["then errors, wrong turns masked", "then recovery pairs", "then errors, all trained"])
 def test_only_the_turns_of_an_arm_are_trained(arm: str, monkeypatch: pytest.MonkeyPatch):
     seen = []
-    monkeypatch.setattr(self_conditioning, "fit", lambda model, language, batches, plan: seen.append(batches(0)))
+    monkeypatch.setattr(self_conditioning, "fit", lambda model, batches, plan: seen.append(batches(0)))
     finding = catalog.create("findings", "self_conditioning")
     settings = finding.SCALES["smoke"]
     model = GPT(lookups.language(), settings.width)

@@ -15,10 +15,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 432_300,
+    "mixwright": 432_700,
     "mixwright_extras": 90_700,
     "mixwright_lab": 208_700,
-    "tests": 482_200,
+    "tests": 482_300,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (

@@ -230,6 +230,7 @@ def find_room(
     config: MeasureConfig,
     say: Callable[[str], None],
     *,
+    trained: bool = False,
     seconds: float = MAX_SECONDS,
 ) -> CompletionLimit:
     """Return the room for measuring these models.
@@ -239,13 +240,14 @@ def find_room(
         corpus: items are picked from it as measuring does.
         config: how many items.
         say: told what is done.
+        trained: completions are written to prompts of all rows, not only of those that are measured.
         seconds: that completing the items may take for each model, about.
 
     Raises:
         InputError: nothing to grade, or chat prompts without a chat template.
     """
     longest, picked = longest_answer(learners, corpus, config)
-    left_tokens = count_left_tokens(learners, picked)
+    left_tokens = count_left_tokens(learners, corpus if trained else picked)
     default_room = room_of_data(corpus, picked, longest, left_tokens)
     items = spread_items(picked)
     limit = None if left_tokens is None else max(1, left_tokens)

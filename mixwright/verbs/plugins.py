@@ -49,11 +49,11 @@ def explain(name: str, *, run: Annotated[list[str] | None, typer.Option(metavar=
     `kind/name` asks for that of one kind. Raises InputError if there is none.
 
     Examples:
-        >>> [entry.kind for entry in explain("difficulty")][0]
-        'checks'
+        >>> [entry.kind for entry in explain("frequency")]
+        ['checks']
 
     Args:
-        name: A name from `mixwright list`, for example difficulty; with --run one of the 28 of `review --full`.
+        name: A name from `mixwright list`, for example frequency; with --run one of the 28 of `review --full`.
         run: Folder of a run: say what its files show of that finding. Repeatable.
     """
     if run:

@@ -23,10 +23,13 @@ from mixwright.corpus.rows import pc
 from mixwright.corpus.trainable import leave_out_bare
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.learner.bases import TINY_PREFIX
-from mixwright.measure.room import SOLUTION_TOKENS
+from mixwright.learner.sources import is_gguf
+from mixwright.measure.first_answers import read_first_answers
+from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, find_room, keep_fitting_corpus
 from mixwright.measure.stage import longest_answer
 from mixwright.run.folder import write_text, yaml_text
 from mixwright.verbs.budget import Budget
+from mixwright.verbs.output import say
 from mixwright.verbs.texts import read_fields
 from mixwright.verdict.page.text import format_count
 
@@ -106,15 +109,39 @@ def propose(train: str, held_out: str | None, model: str | None, objective: str 
         corpus = leave_out_bare(read_corpus(replace(data, graders=graders)))
     ungraded = [task for task in proposed if task not in graders]
     chosen, reason = _choose_objective(corpus, ungraded, objective, answered=_holds_answers_alone(recognised, corpus))
+    notes, room = list[str](), None
     if chosen == "dpo":
         graders, ungraded = {}, list(proposed)
+    elif graders and model and (Path(model).is_dir() or is_gguf(model)):  # nothing is downloaded to write settings
+        corpus, notes, room = _try_model(model, corpus, ungraded)
+        graders = {task: corpus.tasks[task].grader for task in graders}
     corpus = corpus if graders else corpus_as_read
     data = replace(data, graders=graders)
-    config, why = _choose_sizes(data, ModelConfig(model) if model else ModelConfig(), corpus, chosen, ungraded)
+    config, why = _choose_sizes(data, ModelConfig(model) if model else ModelConfig(), corpus, chosen, ungraded, room)
     counts = join_some([f"{name} ({task.share:.0%})" for name, task in corpus.tasks.items()])
     found = f"Found {len(corpus)} examples of {format_count(len(corpus.tasks), 'task')}: {counts}."
     found += f" Columns: {', '.join(taken)}." if taken else ""
-    return config, [found, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}", *why]
+    return config, [found, *(f"Columns: {note}" for note in corpus.notes), f"Objective: {reason}", *notes, *why]
+
+
+def _try_model(model: str, corpus: Corpus, ungraded: Sequence[str]) -> tuple[Corpus, list[str], CompletionLimit | None]:
+    """Return the corpus with graders, what to say of them, and the room for answers, by a model's first completions."""
+    try:
+        from mixwright.learner.load import load_learner
+        from mixwright.measure.kept_answers import KeepingLearner
+
+        lines: list[str] = []
+        say(f"model: loading {model}; its first completions show how long answers are and which graders fit")
+        measure = MeasureConfig(items=MAX_CELL_ITEMS)
+        learner = KeepingLearner(load_learner(model), None)
+        fitting_corpus, notes = keep_fitting_corpus([learner], corpus, measure)
+        room = find_room([learner], fitting_corpus, measure, lines.append, trained=True)
+        measure = replace(measure, max_new_tokens=room.tokens, continued_tokens=room.continued)
+        answers = read_first_answers(learner, fitting_corpus, measure, tasks_with_named_grader=ungraded, say=lines.append)
+    except (ImportError, InputError):  # no torch here, or a model that the run will refuse
+        return corpus, [], None
+    lines += [f"Length of answers: {room.why}.", *(f"{note}: the run will refuse these rows." for note in notes)]
+    return corpus.with_graders({answer.task: answer.grader for answer in answers}), lines, room
 
 
 def _holds_answers_alone(recognised: Mapping[str, str], corpus: Corpus) -> bool:
@@ -157,12 +184,19 @@ def _choose_objective(corpus: Corpus, ungraded: Sequence[str], asked: str | None
 
 
 def _choose_sizes(
-    data: CorpusConfig, model: ModelConfig, corpus: Corpus, objective: str, ungraded: Sequence[str]
+    data: CorpusConfig,
+    model: ModelConfig,
+    corpus: Corpus,
+    objective: str,
+    ungraded: Sequence[str],
+    room: CompletionLimit | None,
 ) -> tuple[RunConfig, list[str]]:
-    """Return settings with sizes that fit these rows, and why the arms are not the default ones."""
+    """Return settings with sizes that fit these rows and a model's answers, and why the arms are not the default ones."""
     row_count, cells = len(corpus.select(split="train")), corpus.select(split="eval").cells() or corpus.cells()
     is_tiny, measures_success = model.path == TINY_PREFIX, len(ungraded) < len(corpus.tasks)
-    tokens = _choose_room(corpus, is_tiny=is_tiny) if measures_success else MeasureConfig().max_new_tokens
+    tokens, continued = MeasureConfig().max_new_tokens, 0
+    if measures_success:
+        tokens, continued = (room.tokens, room.continued) if room else (_choose_room(corpus, is_tiny=is_tiny), 0)
     is_long, mean_characters = tokens >= LONG_COMPLETION_TOKENS, _mean_characters(corpus)
     prompts = PROMPTS_PER_STEP[objective]
     prompts = max(4, min(prompts, BATCH_CHARACTERS // mean_characters)) if is_tiny else prompts
@@ -173,7 +207,7 @@ def _choose_sizes(
     read_probes = {"sft": ("held_out_loss",), "dpo": ("preference",)}.get(objective, ())
     probes = (*MeasureConfig().probes, *read_probes) if measures_success else read_probes
     samples = 4 if is_long else MeasureConfig().samples
-    measure = MeasureConfig(items, samples, max_new_tokens=tokens, probes=probes)
+    measure = MeasureConfig(items, samples, max_new_tokens=tokens, continued_tokens=continued, probes=probes)
     rate = (TINY_LEARNING_RATES if is_tiny else LEARNING_RATES)[objective]
     train = TrainConfig(objective, steps, prompts, max_new_tokens=tokens, learning_rate=rate)
     if is_tiny:

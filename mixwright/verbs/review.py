@@ -70,14 +70,15 @@ def show(found: Review, *, full: Full = False, as_json: Json = False) -> None:
     count, needs = Counter(row.state for row in found.rows), Counter(row.needs for row in found.rows if row.needs)
     told = f"{count['shown']} shown, {count['excluded']} ruled out, {count['cannot tell']} not told by these files"
     open_ones = f"{count['needs a file']} need another command{'' if full else '  (--full)'}"
-    lines += ["", *wrap(f"Of {len(found.rows)} effects that papers report: {told}, {open_ones}")]
-    if full:
-        lines += [line for row in found.rows for line in describe_row(row)]
-    else:
-        lines = lines[: MAX_LINES - 1]
+    end = ["", *wrap(f"Of {len(found.rows)} effects that papers report: {told}, {open_ones}")]
     steps = [(needs[text], text.partition(": ")[2]) for text in NEEDS.values() if needs[text]]
     steps = [step for step in steps if not any(step[1] in text for text in found.answers.values())]
-    output.out("\n".join([*lines, *(f"Next, for {of} of these:  {command}" for of, command in steps[:1])]))
+    last = [f"Next, for {of} of these:  {command}" for of, command in steps[:1]]
+    if full:
+        end += [line for row in found.rows for line in describe_row(row)]
+    else:
+        lines = lines[: MAX_LINES - len(end) - len(last)]
+    output.out("\n".join([*lines, *end, *last]))
 
 
 def describe_row(row: FindingRow) -> list[str]:
