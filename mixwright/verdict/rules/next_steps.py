@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from mixwright.verdict.page.text import format_count, percent
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
 from mixwright.verdict.rules.trial import Advice, TrialBasis
 
-DEFAULT_COMMAND, PLAN_COMMAND = "mixwright run run.yaml", "mixwright plan MODEL TRAIN"
+DEFAULT_COMMAND = "mixwright run run.yaml"
 """Where nobody noted how the run was started."""
 COMPARE_COMMAND = "mixwright verdict BEFORE AFTER --eval FILE"
 COMPARE_LOGS_COMMAND = "mixwright verdict BEFORE AFTER"
@@ -184,8 +184,7 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
     if verdict.outcome == "damaged":
         if verdict.graded:  # the plan that keeps what was lost in supervised training
             before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
-            train = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--trained-on"), "TRAIN")
-            steps.append(Step("Fix it", shlex.join(["mixwright", "plan", before, train])))
+            steps.append(Step("Fix it", _plan_for(before, words)))
         return [*steps, *_see_everything(same_command)] or [Step("Read the lost answers on the page", same_command)]
     if not verdict.graded:
         return [*steps, Step("Compare both models on questions that can be graded", COMPARE_COMMAND)]
@@ -214,11 +213,17 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
     return [*steps, Step(f"Ask more questions{price}", longer_command)]
 
 
+def _plan_for(model: str, words: Sequence[str]) -> str:
+    """Return the command that plans the training on the file that a verdict's words name."""
+    train = next((words[place + 1] for place, word in enumerate(words[:-1]) if word == "--trained-on"), "TRAIN")
+    return shlex.join(["mixwright", "plan", model, train])
+
+
 def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, Any]) -> list[Step]:
     """List the steps after a comparison of two evaluation logs, of which nothing more can be measured here."""
     another_metric, left_out = f"{command} --grader TASK=METRIC", settings.get(LEFT_OUT_SETTING, ())
     if verdict.outcome == "damaged":
-        fix = Step("Fix it, with the model that the log before is of", PLAN_COMMAND)
+        fix = Step("Fix it, with the model that the log before is of", _plan_for("MODEL", shlex.split(command)))
         return [fix, *_see_everything(command)]
     if any(UNLABELLED in reason for reason in verdict.not_judged.values()):
         return [Step("Write 1 or 0 as every label in to_label.jsonl, and repeat this", command)]
