@@ -106,6 +106,8 @@ def _list_context(question: str, parts: RunParts) -> Iterator[str]:
     if question == "What competes?" and len(shares) > 1:
         task = max(shares, key=lambda task: (shares[task][1], task))
         yield f"{task} has about {percent(shares[task][1])} of the target tokens ({percent(shares[task][0])} of the rows)"
+    if question == "What competes?" and lost and len(shares) > 1 and not parts.teaching.pulls:
+        yield f"Which of the {len(shares)} trained tasks did it: {NEEDS['teaching'].partition(': ')[2]}"
     if question == "What is too hard?" and (idle := [one.group for one in parts.teaching.taught if one.word == "nothing"]):
         yield f"Short trainings taught nothing on {join_some(idle)}"
     if question == "What is too hard?" and parts.verdict.graded and (rest := [one for one in measured if one not in lost]):
