@@ -250,7 +250,7 @@ FIGURES: tuple[tuple[str, RunParts, tuple[str, ...]], ...] = (
         trained(pulls=(pull("calls", "companies", -0.19, 0.07, shown=True),)),
         ("calls", "companies", f"{MINUS}19 [{MINUS}26, {MINUS}12]"),
     ),
-    (COMPETES, RunParts(damaged()), ("raised tool_calls", "lowered", "plurals", f"({MINUS}93", "1 other task")),
+    (COMPETES, RunParts(damaged()), ("raised tool_calls", "lowered", "plurals", f"plurals {MINUS}93", "1 other task")),
     (
         COMPETES,
         RunParts(

@@ -62,18 +62,20 @@ def show(found: Review, *, full: Full = False, as_json: Json = False) -> None:
         []
         if full
         else [
-            line for row in shown for line in wrap(f"{row.title} ({row.name}). {row.remedy}", first="SHOWN: ", indent="  ")
+            line
+            for row in shown
+            for line in wrap(f"{row.title}. {row.remedy.rstrip('.')} (finding: {row.name}).", first="SHOWN: ", indent="  ")
         ]
     )
     for asked, text in found.answers.items():
-        lines += wrap(text, lines=None if full else 4, first=f"{asked} ", indent="  ")
+        lines += wrap(text, lines=None if full else 5, first=f"{asked} ", indent="  ")
     count, needs = Counter(row.state for row in found.rows), Counter(row.needs for row in found.rows if row.needs)
     told = f"{count['shown']} shown, {count['excluded']} ruled out, {count['cannot tell']} not told by these files"
     open_ones = f"{count['needs a file']} need another command{'' if full else '  (--full)'}"
     end = ["", *wrap(f"Of {len(found.rows)} effects that papers report: {told}, {open_ones}")]
     steps = [(needs[text], text.partition(": ")[2]) for text in NEEDS.values() if needs[text]]
     steps = [step for step in steps if not any(step[1] in text for text in found.answers.values())]
-    last = [f"Next, for {of} of these:  {command}" for of, command in steps[:1]]
+    last = [f"To tell {of} more:  {command}" for of, command in steps[:1]]
     if full:
         end += [line for row in found.rows for line in describe_row(row)]
     else:

@@ -16,6 +16,9 @@ from mixwright.verdict.words import LOSSES, SAMPLES, list_rows, name_task
 MAX_FACTS, MAX_LOST = 2, 3
 """Facts that an answer tells of what is shown, and lost tasks that it names with their change."""
 
+EASY = 0.5
+"""Success from which on a task is not called hard."""
+
 
 @dataclass(frozen=True, slots=True)
 class FindingRow:
@@ -102,25 +105,28 @@ def _list_context(question: str, parts: RunParts) -> Iterator[str]:
     if question == "What competes?" and lost:
         gained = f"raised {_name_change(learned[-1], unit)} and " if learned else ""
         rest = f" and {format_count(len(lost) - MAX_LOST, 'other task')}" if len(lost) > MAX_LOST else ""
-        yield f"Training {gained}lowered {', '.join(_name_change(one, unit) for one in lost[:MAX_LOST])}{rest}"
+        on = f"on {join_some(sorted(shares))} " if shares else ""
+        fallen = ", ".join(_name_change(one, unit) for one in lost[:MAX_LOST])
+        yield f"Training {on}{gained}lowered {fallen}{rest} ({format_unit(unit)})"
     if question == "What competes?" and len(shares) > 1:
         task = max(shares, key=lambda task: (shares[task][1], task))
         yield f"{task} has about {percent(shares[task][1])} of the target tokens ({percent(shares[task][0])} of the rows)"
     if question == "What competes?" and lost and len(shares) > 1 and not parts.teaching.pulls:
-        yield f"Which of the {len(shares)} trained tasks did it: {NEEDS['teaching'].partition(': ')[2]}"
+        yield f"Which of the {len(shares)} did it is told by {NEEDS['teaching'].partition(': ')[2]}"
     if question == "What is too hard?" and (idle := [one.group for one in parts.teaching.taught if one.word == "nothing"]):
         yield f"Short trainings taught nothing on {join_some(idle)}"
     if question == "What is too hard?" and parts.verdict.graded and (rest := [one for one in measured if one not in lost]):
         hardest = min(rest, key=lambda one: (max(one.before or 0.0, one.after or 0.0), name_task(one)))
         success = f"{percent(hardest.before or 0.0)} before training, {percent(hardest.after or 0.0)} after"
-        yield f"Of what was not lost, {name_task(hardest)} is right least often ({success})"
+        found = "Nothing found: of" if max(hardest.before or 0.0, hardest.after or 0.0) >= EASY else "Of"
+        yield f"{found} the tasks that were not lost, {name_task(hardest)} is right least often ({success})"
     if question == "What is not covered?" and (rest := {one.task: 0 for one in tasks if shares and one.task not in shares}):
         worse = len({one.task for one in lost if one.task in rest})
         yield f"No training row belongs to {join_some(list(rest))}" + (f"; {worse} of these got worse" if worse else "")
     if question == "What can these rows teach?" and learned:
-        yield f"They raised {_name_change(learned[-1], unit)}"
+        yield f"They raised {_name_change(learned[-1], unit)} ({format_unit(unit)})"
 
 
 def _name_change(change: TaskChange, unit: str) -> str:
-    """Name a task with its change in brackets."""
-    return f"{name_task(change)} ({format_change(change.change, unit)} {format_unit(unit)})"
+    """Name a task with its change."""
+    return f"{name_task(change)} {format_change(change.change, unit)}"

@@ -192,7 +192,7 @@ def find_taken(parts: RunParts) -> Iterator[Fact]:
         marks += [change for change in own if change.feature == "data" and change.reported]  # JSON or code, where it spread
         count, items = max([change.after for change in marks], default=0), own[0].items
         bears = bear(any(change.reported for change in marks), wilson_ends(count, items)[1] < TAKEOVER)
-        yield Fact(bears, task, "a format that this task did not have", count=count, total=items)
+        yield Fact(bears, task, "a format that they did not have before", count=count, total=items)
 
 
 def find_taught(parts: RunParts) -> Iterator[Fact]:
@@ -256,7 +256,8 @@ FINDINGS: dict[str, tuple[Finding, ...]] = {
         Finding("orders", "Training on one task costs another", "teaching", find_costs,
                 "Training on {other} changed {task} by {change} points; null: no change", "Replay {tasks}"),
         Finding("rare_tasks", "A rare task was lost", "audit", find_rare,
-                "{task} ({other}) has {value} of the rows; null: an equal share, {against}", "Give all tasks as many rows"),
+                "{task} ({other}) has {value} of the rows; null: an equal share, {against}",
+                "Give all tasks the same number of rows"),
         Finding("adapters", "Training singular values (svf) keeps more", "svf", NOT_JUDGED),
         Finding("proxy", "A weaker dose of the tuning keeps more", "dial", NOT_JUDGED),
         Finding("plasticity", "The weights moved far, for little", "rollouts", checked("drift")),
