@@ -76,7 +76,7 @@ def test_snapshot_knows_the_cells(steered):
         assert abs(shown["count@1"]["kappa"]) < 0.2
 
 
-def play(engine, tape_seed, steps, ahead=()):
+def play(engine, tape_seed, steps):
     """Actions, draws and decisions over steps whose outcomes depend only on the tape seed and what was drawn."""
     here, seen = pool(), []
     for step in steps:

@@ -46,9 +46,8 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
     cells = []
     for (task, level), members in rows_by_cell.items():
         chance = chances[task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL]
-        error = 0.0 if chance is None else (chance.high - chance.low) / 2
         value, rule = (0.0, "no answers") if chance is None else (chance.value, chance.rule)
-        cells.append(Cell(task, level, len(members), value, rule, error))
+        cells.append(Cell(task, level, len(members), value, rule))
     return tuple(sorted(cells, key=lambda cell: cell.key))
 
 

@@ -41,7 +41,7 @@ def train_rows(corpus: Corpus, base: str = "") -> TrainRows:
     table = corpus.table.select(["id", "task", "split"]).to_pydict()
     places = [number for number, split in enumerate(table["split"]) if split == "train"]
     if not places:
-        raise InputError("training rows", "none", "Name some: --train FILE.")
+        raise InputError("training rows", "none", "Name some under corpus.train.")
     tasks = np.array([table["task"][number] for number in places], dtype=object).astype(str)
     files = sorted(Path(base).iterdir()) if base and Path(base).is_dir() else []
     model = [base, *([path.name, path.stat().st_size, path.stat().st_mtime_ns] for path in files)]

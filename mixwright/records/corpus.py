@@ -99,8 +99,6 @@ class Cell:
     """Chance level, 0..1: success of the best rule without the skill, chosen on other rows (`estimates/chance.py`)."""
     rule: str = ""
     """The rule: a constant answer, a position, blind choice, a number of the prompt."""
-    chance_error: float = 0.0
-    """Half-width of the chance level's 95 % interval."""
     rehearsal_rows: int = 0
     """Rows of it beside the training rows that may be trained on to keep it: those of `corpus.rehearse`."""
 

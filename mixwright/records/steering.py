@@ -132,7 +132,7 @@ class Decision:
     step: int
     """Optimiser step from which it holds."""
     what: str
-    """`weights.gcd`, `beta`, `refuse.lcm@3`, `alarm.displacement` ..."""
+    """`lr_factor`, `beta`, `refuse.lcm@3`, `alarm.displacement` ..."""
     old: Any
     """Value before the change; None where there was none. JSON value."""
     new: Any

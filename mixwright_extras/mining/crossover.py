@@ -131,7 +131,6 @@ def crossover(
     fractions: Sequence[float],
     seeds: Sequence[int],
     random_share: float = 0.0,
-    counted: bool = False,
 ) -> Crossover:
     """Train on every end of every fraction with every seed, and read which beats random rows.
 
@@ -143,7 +142,6 @@ def crossover(
         fractions: kept shares; the first decides.
         seeds: two at least; random rows are drawn anew with each.
         random_share: as in `kept_rows`.
-        counted: errors are 0 or 1 per item.
 
     Raises:
         ValueError: no fraction, or fewer than two seeds.
@@ -169,7 +167,7 @@ def crossover(
             chosen = [kept_rows(score, groups, kept_share, end, rng, random_share=random_share) for rng in rngs]
             errors[end] = np.array([train_and_report(rows, seed) for rows, seed in zip(chosen, seeds, strict=True)])
         gains = {
-            e: estimate_crossed(errors["random"] - errors[e], stratum_of_item, weights, counted=counted)
+            e: estimate_crossed(errors["random"] - errors[e], stratum_of_item, weights, counted=False)
             for e in ENDS_AGAINST_RANDOM
         }
         adjusted = dict(zip(gains, holm([gain.p for gain in gains.values()]), strict=True))
