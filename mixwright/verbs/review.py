@@ -53,20 +53,15 @@ def review(folders: Annotated[list[str] | Sequence[str | Path], typer.Argument(m
 
 
 def show(found: Review, *, full: Full = False, as_json: Json = False) -> None:
-    """Print the answers, then the findings that are shown, or all of them."""
+    """Print the findings that are shown, then the answers; with `full` the answers, then all findings."""
     if as_json:
         output.out_json(found)
         return
-    shown = [row for row in found.rows if row.state == "shown"]
-    lines = (
-        []
-        if full
-        else [
-            line
-            for row in shown
-            for line in wrap(f"{row.title}. {row.remedy.rstrip('.')} (finding: {row.name}).", first="SHOWN: ", indent="  ")
-        ]
-    )
+    lines = list[str]()
+    for row in found.rows:
+        if row.state == "shown" and not full:
+            text = f"{row.title}. {row.remedy.rstrip('.')} (finding: {row.name})."
+            lines += wrap(text, first="SHOWN: ", indent="  ")
     for asked, text in found.answers.items():
         lines += wrap(text, lines=None if full else 5, first=f"{asked} ", indent="  ")
     count, needs = Counter(row.state for row in found.rows), Counter(row.needs for row in found.rows if row.needs)

@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass
 from mixwright.behaviours import IN_WORDS
 from mixwright.errors import join_some
 from mixwright.estimates.readings import format_unit
-from mixwright.records import Interval, TaskChange
+from mixwright.records import TaskChange
 from mixwright.verdict.page.text import format_change, format_count, percent
 from mixwright.verdict.rules.findings import FINDINGS, NEEDS, NO_TEACHING, NO_VERDICT, Fact, Finding, RunParts, State, decide
 from mixwright.verdict.words import LOSSES, SAMPLES, list_rows, name_task
 
-MAX_FACTS, MAX_LOST = 2, 3
-"""Facts that an answer tells of what is shown, and lost tasks that it names with their change."""
-
+MAX_FACTS, MAX_NAMED = 2, 3
+"""Facts that an answer tells of what is shown, and tasks that it names with their change."""
 EASY = 0.5
 """Success from which on a task is not called hard."""
 
@@ -61,14 +60,12 @@ def answer_questions(parts: RunParts) -> Review:
 
 def _answer(question: str, rows: Sequence[FindingRow], parts: RunParts) -> str:
     """Say what is shown, else what is excluded, and how to learn more where the question's first finding lacks its file."""
-    decided = [(finding, *decide(finding.rule(parts))) for finding in FINDINGS[question]]
-    told = {one.change for one in parts.verdict.tasks} if question == "What competes?" else set[Interval]()
-    texts = [
-        _say(finding.figure, fact)
-        for finding, state, facts in decided
-        if state == "shown"
-        for fact in [fact for fact in facts if fact.change not in told][:MAX_FACTS]
-    ]
+    told = {one.change for one in parts.verdict.tasks}  # one sentence has them all
+    texts = list[str]()
+    for finding in FINDINGS[question]:
+        state, facts = decide(finding.rule(parts))
+        facts = [fact for fact in facts if fact.change not in told][:MAX_FACTS] if state == "shown" else []
+        texts += [_say(finding.figure, fact) for fact in facts]
     texts = [*texts[:MAX_FACTS], *_list_context(question, parts)]
     texts = texts or [f"Nothing found: {row.figure}" for row in rows if row.state == "excluded"][:1]
     is_open = rows[0].state == "needs a file" or not texts
@@ -103,16 +100,14 @@ def _list_context(question: str, parts: RunParts) -> Iterator[str]:
     shares, lost = parts.shares, [one for one in measured if one.word in LOSSES]
     learned = [one for one in tasks if one.word == "learned"]
     if question == "What competes?" and lost:
-        gained = f"raised {_name_change(learned[-1], unit)} and " if learned else ""
-        rest = f" and {format_count(len(lost) - MAX_LOST, 'other task')}" if len(lost) > MAX_LOST else ""
         on = f"on {join_some(sorted(shares))} " if shares else ""
-        fallen = ", ".join(_name_change(one, unit) for one in lost[:MAX_LOST])
-        yield f"Training {on}{gained}lowered {fallen}{rest} ({format_unit(unit)})"
+        gained = f"raised {_name_changes(learned[::-1], unit)} and " if learned else ""
+        yield f"Training {on}{gained}lowered {_name_changes(lost, unit)} ({format_unit(unit)})"
     if question == "What competes?" and len(shares) > 1:
         task = max(shares, key=lambda task: (shares[task][1], task))
         yield f"{task} has about {percent(shares[task][1])} of the target tokens ({percent(shares[task][0])} of the rows)"
     if question == "What competes?" and lost and len(shares) > 1 and not parts.teaching.pulls:
-        yield f"Which of the {len(shares)} did it is told by {NEEDS['teaching'].partition(': ')[2]}"
+        yield f"To tell which of the {len(shares)} did it: {NEEDS['teaching'].partition(': ')[2]}"
     if question == "What is too hard?" and (idle := [one.group for one in parts.teaching.taught if one.word == "nothing"]):
         yield f"Short trainings taught nothing on {join_some(idle)}"
     if question == "What is too hard?" and parts.verdict.graded and (rest := [one for one in measured if one not in lost]):
@@ -124,9 +119,11 @@ def _list_context(question: str, parts: RunParts) -> Iterator[str]:
         worse = len({one.task for one in lost if one.task in rest})
         yield f"No training row belongs to {join_some(list(rest))}" + (f"; {worse} of these got worse" if worse else "")
     if question == "What can these rows teach?" and learned:
-        yield f"They raised {_name_change(learned[-1], unit)} ({format_unit(unit)})"
+        yield f"They raised {_name_changes(learned[::-1], unit)} ({format_unit(unit)})"
 
 
-def _name_change(change: TaskChange, unit: str) -> str:
-    """Name a task with its change."""
-    return f"{name_task(change)} {format_change(change.change, unit)}"
+def _name_changes(changes: Sequence[TaskChange], unit: str) -> str:
+    """Name the first few tasks with their changes, and count the others."""
+    named = ", ".join(f"{name_task(one)} {format_change(one.change, unit)}" for one in changes[:MAX_NAMED])
+    others = len(changes) - MAX_NAMED
+    return f"{named} and {format_count(others, 'other task')}" if others > 0 else named
