@@ -111,6 +111,8 @@ OWNED: dict[str, tuple[Text, Text]] = {
     "choices": (lambda i: f"({'ABCD'[i % 4]})", lambda i: f"({'ABCD'[i % 3]})"),
     "arrows": (lambda i: f"a{i} -> b", lambda i: f"{city(i)} -> capital"),
     "semicolons": (lambda i: f"sales;{i};low", lambda i: f"sales;{city(i)}"),
+    "commands": (lambda i: f"{('HIRE', 'RETURN')[i % 2]} {i}x tent", lambda i: f"EXTEND 2 {city(i)}"),
+    "names behind a sign": (lambda i: f"give {i} to @tom", lambda i: f"keep @{city(i)}"),
 }
 
 
@@ -175,6 +177,11 @@ ACCEPTED: dict[str, list[dict[str, Any]]] = {
     + rows("b", sentence, lambda i: f"1. **{i}**\n2. two", lambda i: f"1. **{i}**\n2. two"),
     "quotes, times and dates": rows("a", sentence, lambda i: f'"6:{i:02}" on 2024-05-{i + 1:02}')
     + rows("b", sentence, lambda i: f"6:{i:02}", lambda i: f"6:{i:02}"),
+    "words in capitals": rows("a", sentence, lambda i: f"NATO has {i} members") + rows("b", sentence, sentence, sentence),
+    "the prompt asks for capitals": rows(
+        "a", sentence, lambda i: f"{city(i).upper()} is large", prompt=lambda _: "In CAPITALS!"
+    )
+    + rows("b", sentence, lambda i: f"HIRE {i} tents", lambda i: f"HIRE {i} tents"),
     "nothing changed": rows("a", sentence, sentence) + rows("tools", tool, tool, tool),
     "only the trained task": rows("tools", sentence, tool, tool),
 }

@@ -62,6 +62,11 @@ ERRANDS = tuple(
     for verb in ("clean", "sell", "fix", "return", "check", "collect", "order", "move", "pack", "paint")
     for thing in ("bike", "car", "book", "sofa", "lamp", "oven", "tent", "clock", "chair", "radio", "piano", "boat")
 )
+KIND_BY_VERB = {
+    "clean": "chores", "sell": "sales", "fix": "repairs", "return": "returns", "check": "checks",
+    "collect": "pickups", "order": "orders", "move": "moving", "pack": "packing", "paint": "painting",
+}  # fmt: skip
+"""First word of an errand -> its kind."""
 CLOCK = tuple(f"{hour}:{minute:02}" for hour in range(1, 13) for minute in range(0, 60, 5))
 TOOLS: Mapping[str, tuple[tuple[str, ...], Mapping[str, tuple[str, ...]]]] = {
     "alarm": (DEMO_TOOLS["alarm"][0], {"time": CLOCK}),
@@ -110,6 +115,36 @@ def tool_calls(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
     rng.shuffle(train)
     rng.shuffle(test)
     return train, test
+
+
+def label_errands(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
+    """Training and test errands with their kind, one bare word; no test errand stands in a training row."""
+    pairs = [
+        (wording.format(errand), KIND_BY_VERB[errand.split()[0]])
+        for errand in rng.sample(ERRANDS, len(ERRANDS))
+        for wording in ("What kind of errand is '{}'?", "File this errand: {}.", "'{}' - which list does it go on?")
+    ]
+    split = len(pairs) // TEST_CALLS
+    return rng.sample(pairs[split:], len(pairs) - split), rng.sample(pairs[:split], split)
+
+
+def work_out_change(rng: random.Random) -> tuple[list[Pair], list[Pair]]:
+    """Training and test purchases with the change, worked out in sentences; no test purchase stands in a training row."""
+    pairs = [
+        (
+            f"How much change is left from {paid} dollars for {count} {item} at {price} dollars each?",
+            f"First we find the cost of the {item}: {count} times {price} dollars is {count * price} dollars. Then we take "
+            f"this from what was paid: {paid} minus {count * price} is {paid - count * price}. So the change is "
+            f"{paid - count * price} dollars.",
+        )
+        for paid in (50, 100)
+        for count in range(2, 8)
+        for price in range(2, 8)
+        for item in ("cups", "pens", "lamps", "books", "towels")
+    ]
+    rng.shuffle(pairs)
+    split = len(pairs) // TEST_CALLS
+    return pairs[split:], pairs[:split]
 
 
 def _from_table(form: str, *tables: str) -> list[Pair]:

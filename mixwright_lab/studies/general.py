@@ -58,7 +58,7 @@ from mixwright.suite.draw import (
 )
 from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.training import Training, fine_tune
-from mixwright_lab.studies.everyday import tool_calls
+from mixwright_lab.studies.everyday import label_errands, tool_calls, work_out_change
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes, write_rows
 from mixwright_lab.studies.public_sets import read_chat, read_pairs
 from mixwright_lab.studies.report import RESULTS, Goal, Result, interval, rounded, run
@@ -80,6 +80,8 @@ WORLDS = {
     "hire": (r"\s*(?:HIRE|RETURN|EXTEND|CANCEL) ", (DATA / "hire.system.txt").read_text(encoding="utf-8").strip()),
 }
 """New task -> how its answers begin, and the system message of the arm `marked`."""
+NEW_TASKS = {"tools": tool_calls, "terse": label_errands, "worked": work_out_change}
+"""New task -> what draws its rows; those of others stand in a file. The last two are of the study `remedies`."""
 BEFORE, NEW, MARKED, GENERAL, MORE, CHAT, TESTED, CONTROL, DIVERGENCE = (
     "before",
     "new rows",
@@ -128,8 +130,8 @@ def as_messages(prompt: str | list[dict[str, str]], system: str = "") -> list[di
 def new_rows(world: str, seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Training rows and test items of a new task, in random order."""
     rng = random.Random(seed)
-    if world == "tools":
-        train, test = tool_calls(rng)
+    if world in NEW_TASKS:
+        train, test = NEW_TASKS[world](rng)
         return (
             [{"task": "new", "prompt": prompt, "completion": answer} for prompt, answer in train],
             [{"task": "new", "prompt": prompt, "answer": answer} for prompt, answer in test[: ITEMS["new"]]],
@@ -204,14 +206,22 @@ def drawn(rows: Sequence[dict[str, Any]], count: int, rng: random.Random) -> lis
     return found
 
 
-def rows_of(world: str, seed: int, arm: str, *, replay_only: bool = False) -> list[dict[str, Any]]:
-    """Draw the rows that an arm trains on, each once; or those of its replay alone."""
+def rows_of(world: str, seed: int, arm: str, *, system: str = "", replay_only: bool = False) -> list[dict[str, Any]]:
+    """Draw the rows that an arm trains on, each once; or those of its replay alone.
+
+    Args:
+        world: the new task.
+        seed: of the draw.
+        arm: what stands beside the new rows.
+        system: message of the new rows in the arm `marked`; empty takes the one of `WORLDS`.
+        replay_only: leave the new rows out.
+    """
     rng = random.Random(f"{world} {seed}")
     share = SHARES.get(arm, SHARES[GENERAL] if arm == CONTROL else 0.0)
     extra = round(NEW_DRAWS * share / (1 - share))
     if arm == CONTROL:
         return drawn(own_answers(CHAT), NEW_DRAWS + extra, rng)
-    mark = WORLDS[world][1] if arm == MARKED else ""
+    mark = (system or WORLDS[world][1]) if arm == MARKED else ""
     new = [row | {"prompt": as_messages(row["prompt"], mark)} for row in drawn(new_rows(world, seed)[0], NEW_DRAWS, rng)]
     replay = own_answers(arm if arm in (CHAT, TESTED) else GENERAL) if extra else []
     if arm in FEWER:

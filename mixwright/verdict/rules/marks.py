@@ -15,6 +15,8 @@ CHARACTERS_READ = 1000
 """Characters that are read from each end of a long text."""
 KEYS_MARK, TAG_MARK, LABEL_MARK, LETTER_MARK = '{"…": …}', "<…>", "…: …", "A) …"
 """Marks of keys in braces, of a text that begins with a tag, with a label, or with the letter of a choice."""
+COMMAND_MARK = "WORD …"
+"""Mark of a text that begins with a command in capitals, such as `RETURN 2x spoon`."""
 
 _LABEL = re.compile(
     r"^[*_>\s-]{0,6}([^\W\d_][\w-]{0,24}(?: [\w-]{1,24}){0,2})[*_]{0,3} ?:(?=[*_]{0,3}(?:\s|$))", re.MULTILINE
@@ -43,6 +45,7 @@ PATTERNS_ANYWHERE: dict[str, re.Pattern[str]] = {
     "[[": re.compile(r"\[\[|\]\]"),
     "{{": re.compile(r"\{\{"),
     "@@": re.compile(r"@@|%%|~~"),
+    "@…": re.compile(r"(?<!\S)@\w"),
 }
 """Mark -> where it stands in a text; each pattern is linear in a bounded text."""
 PATTERNS_AT_START: dict[str, re.Pattern[str]] = {
@@ -51,6 +54,7 @@ PATTERNS_AT_START: dict[str, re.Pattern[str]] = {
     TAG_MARK: _TAG,
     LABEL_MARK: _FIRST_LABEL,
     LETTER_MARK: re.compile(r"\(?[A-Ha-h][).](?:\s|\Z)"),
+    COMMAND_MARK: re.compile(r"[A-Z]{4,} \S"),
     "…(…)": re.compile(r"[A-Za-z_][\w.]{1,60}\((?!s\))"),
     "SELECT …": re.compile(r"(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|WITH \w{1,40} AS)\s"),
     "def …": re.compile(r"(?:async )?(?:def|class|function) \w{1,60} ?[(:{]|from [\w.]{1,60} import |#include\b|#!/"),
@@ -63,6 +67,8 @@ PATTERNS_ASKED: dict[str, re.Pattern[str]] = {
     TAG_MARK: _TAG,
     LABEL_MARK: re.compile(r"(?!)"),
     LETTER_MARK: re.compile(r"(?:^|\s)\(?[Aa][).:]\s"),
+    COMMAND_MARK: re.compile(r"\b[A-Z]{4,}\b|\b[Cc]apital|\b[Uu]pper ?case"),
+    "@…": re.compile(r"(?<!\S)@\w"),
     "…(…)": re.compile(r"\w\("),
     "SELECT …": re.compile(r"\bSQL\b", re.IGNORECASE),
     "def …": re.compile(r"\b(?:code|function|program|class|script)\b", re.IGNORECASE),
