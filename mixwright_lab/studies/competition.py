@@ -4,14 +4,15 @@ Worlds of a tiny model that knows eight tasks on three digits. Six groups of row
 a known task does and answer by another rule, true rows of two known tasks (prompts as similar, and harmless), and two new
 tasks, one with the same answer to everything, one with long answers by chance.
 
-What is true of a pair is read after long trainings with seeds and items of their own: harmed where the known task falls by
-10 points or more in the mean, unharmed where it falls by less than 5; others are left out and counted. Scores of a pair are
+What is true of a pair is read after long trainings (six times the steps, a tenth of the rate) with seeds and items of their
+own: harmed where the known task falls by 10 points or more in the mean, unharmed where it falls by less than 5; others are
+left out and counted. Scores of a pair are
 the change after the short trainings, and, as rivals, how similar prompts are (by words: BM25; by hidden states) and how
 improbable the group's answers are to the model before (which knows no pairs).
 
 Goals, fixed before the run: area under the ROC curve, mean over worlds, .85; more than that of the better rule of similar
-prompts, whole interval. The difference to the improbable answers is told.
-Settings were tried on seed 1, which does not decide.
+prompts, whole interval. The difference to the improbable answers is told,
+and the areas within groups, where that rule is chance. Settings were tried on seed 1, which does not decide.
 
 Source: one-task trainings and their effect on other tasks, 2507.14783.
 Unit: one world, of 48 pairs.
@@ -58,7 +59,7 @@ RULES: Mapping[str, Callable[[list[int]], list[int]]] = {
 }
 """Known task -> its answer."""
 SHORT = BurstSizes(steps=24, batch=8, rows=32, items=32, rank=0, learning_rate=1e-3)
-LONG_STEPS, LONG_SEEDS, LONG_ROWS, ITEMS = 64, 3, 200, 64
+LONG_STEPS, LONG_RATE, LONG_SEEDS, LONG_ROWS, ITEMS = 160, 1e-4, 3, 200, 64
 BASE_ROWS, HARMED, UNHARMED, LEAST_AREA = 600, -0.10, -0.05, 0.85
 SIMILAR, IMPROBABLE = ("words", "hidden states"), "improbable answers"
 CONFIG = MeasureConfig(max_new_tokens=24, samples=0)
@@ -123,7 +124,7 @@ def read_after(learner: Learner, rows: Sequence[Example], items: Mapping[str, Se
     for seed in range(100, 100 + LONG_SEEDS):
         model = copy_with_adapter(learner.model, SHORT.rank, seed)
         batches = draw_batches(np.arange(len(rows)), LONG_STEPS, SHORT.batch, np.random.default_rng(seed))
-        train_on(model, RowLosses(learner, rows), batches, SHORT.learning_rate)
+        train_on(model, RowLosses(learner, rows), batches, LONG_RATE)
         found.append(read(learner, model, items))
     return {task: float(np.mean([one[task] for one in found])) for task in items}
 
@@ -172,10 +173,12 @@ def area(harmed: Sequence[float], unharmed: Sequence[float]) -> float:
     return float(np.mean((first > second) + 0.5 * (first == second)))
 
 
-def areas_of(world: Mapping[str, Any]) -> dict[str, float]:
-    """Area under the ROC curve of each score in one world."""
-    harmed = [pair for pair in world["pairs"] if pair["change"] <= HARMED]
-    unharmed = [pair for pair in world["pairs"] if pair["change"] > UNHARMED]
+def areas_of(pairs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Area under the ROC curve of each score; empty where no pair is harmed, or all are."""
+    harmed = [pair for pair in pairs if pair["change"] <= HARMED]
+    unharmed = [pair for pair in pairs if pair["change"] > UNHARMED]
+    if not harmed or not unharmed:
+        return {}
     signs = {"short": -1, **dict.fromkeys((*SIMILAR, IMPROBABLE), 1)}
     return {
         name: area([sign * pair[name] for pair in harmed], [sign * pair[name] for pair in unharmed])
@@ -186,7 +189,7 @@ def areas_of(world: Mapping[str, Any]) -> dict[str, float]:
 def measure(quick: bool) -> Result:
     """Judge all worlds."""
     worlds = resumed("competition", judge_world, SEEDS) if not quick else run_in_processes(judge_world, TUNING * 2)
-    areas = [areas_of(world) for world in worlds]
+    areas = [areas_of(world["pairs"]) for world in worlds]
     found = {name: interval([one[name] for one in areas]) for name in areas[0]}
     rival = max(SIMILAR, key=lambda name: found[name].value)
     over = {name: [one["short"] - one[name] for one in areas] for name in (rival, IMPROBABLE)}
@@ -196,12 +199,24 @@ def measure(quick: bool) -> Result:
         "unharmed": sum(change > UNHARMED for change in changes),
     }
     figures = {name: rounded([one[name] for one in areas], 3) for name in areas[0]} | counts | {"pairs": len(changes)}
+    within = [
+        found
+        for world in worlds
+        for group in dict.fromkeys(pair["group"] for pair in world["pairs"])
+        if (found := areas_of([pair for pair in world["pairs"] if pair["group"] == group]))
+    ]
+    figures["within groups"] = {name: rounded([one[name] for one in within], 3) for name in areas[0]} | {"n": len(within)}
     figures[f"short less {IMPROBABLE}"] = rounded(over[IMPROBABLE], 3)
     goals = [
         Goal.at_least("area under ROC, mean of worlds", found["short"], LEAST_AREA),
         Goal.above_zero(f"the same less that of {rival}", interval(over[rival])),
     ]
-    settings = {"short": SHORT.steps, "long": LONG_STEPS, "long seeds": LONG_SEEDS, "rate": SHORT.learning_rate}
+    settings = {
+        "short": SHORT.steps,
+        "long": LONG_STEPS,
+        "long seeds": LONG_SEEDS,
+        "rates": [SHORT.learning_rate, LONG_RATE],
+    }
     return Result(found["short"], goals[0].name, TUNING if quick else SEEDS, worlds, figures, settings, goals=goals)
 
 
