@@ -6,13 +6,12 @@ tasks, one with the same answer to everything, one with long answers by chance.
 
 What is true of a pair is read after long trainings (six times the steps, a tenth of the rate) with seeds and items of their
 own: harmed where the known task falls by 10 points or more in the mean, unharmed where it falls by less than 5; others are
-left out and counted. Scores of a pair are
-the change after the short trainings, and, as rivals, how similar prompts are (by words: BM25; by hidden states) and how
-improbable the group's answers are to the model before (which knows no pairs).
+left out and counted. Scores of a pair are the change after the short trainings, and, as rivals, how similar prompts are (by
+words: BM25; by hidden states) and how improbable the group's answers are to the model before (which knows no pairs).
 
 Goals, fixed before the run: area under the ROC curve, mean over worlds, .85; more than that of the better rule of similar
-prompts, whole interval. The difference to the improbable answers is told,
-and the areas within groups, where that rule is chance. Settings were tried on seed 1, which does not decide.
+prompts, whole interval. The difference to the improbable answers is told, and the areas within groups, where that rule is
+chance. Settings were tried on seed 1, which does not decide.
 
 Source: one-task trainings and their effect on other tasks, 2507.14783.
 Unit: one world, of 48 pairs.
@@ -198,12 +197,14 @@ def measure(quick: bool) -> Result:
         "harmed": sum(change <= HARMED for change in changes),
         "unharmed": sum(change > UNHARMED for change in changes),
     }
-    figures = {name: rounded([one[name] for one in areas], 3) for name in areas[0]} | counts | {"pairs": len(changes)}
+    figures: dict[str, Any] = (
+        {name: rounded([one[name] for one in areas], 3) for name in areas[0]} | counts | {"pairs": len(changes)}
+    )
     within = [
-        found
+        of_group
         for world in worlds
         for group in dict.fromkeys(pair["group"] for pair in world["pairs"])
-        if (found := areas_of([pair for pair in world["pairs"] if pair["group"] == group]))
+        if (of_group := areas_of([pair for pair in world["pairs"] if pair["group"] == group]))
     ]
     figures["within groups"] = {name: rounded([one[name] for one in within], 3) for name in areas[0]} | {"n": len(within)}
     figures[f"short less {IMPROBABLE}"] = rounded(over[IMPROBABLE], 3)
