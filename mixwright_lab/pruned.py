@@ -46,11 +46,11 @@ class Rows:
     """Whether the label was made wrong."""
 
 
-def examples(size: int, noise: float, rng: np.random.Generator) -> Rows:
-    """Examples of the train split, levels as in nature, a share of the labels wrong."""
+def examples(size: int, noise: float, rng: np.random.Generator, *, flip: int | None = None) -> Rows:
+    """Examples of the train split, levels as in nature, a share of the labels wrong, and all those of the level `flip`."""
     levels = rng.choice(DIGITS, size, p=shares()) + 1
     made = [Comparison().make(int(rng.integers(2**31)), float(level), "train") for level in levels]
-    wrong = rng.random(size) < noise
+    wrong = (rng.random(size) < noise) ^ (levels == flip)
     answers = np.array([ANSWERS.index(str(example.answer)) for example in made]) ^ wrong
     prompts = LANGUAGE.encode_prompts([str(example.prompt) for example in made])
     return Rows(prompts, LANGUAGE.encode_responses([f"# {ANSWERS[answer]}" for answer in answers]), answers, wrong)
@@ -91,6 +91,11 @@ def _off(model: GPT, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     return (chances - labels).norm(dim=-1).mean(1).numpy(), right.numpy()
 
 
+def is_right(model: GPT, rows: Rows) -> np.ndarray:
+    """Whether a model gives the rows' answers, bool of shape (rows,)."""
+    return _off(model, rows)[1]
+
+
 def at_random(rows: Rows, settings: Settings, rng: np.random.Generator) -> np.ndarray:
     """Scores that say nothing."""
     return rng.random(len(rows.answers))
@@ -119,10 +124,15 @@ def forgetting(rows: Rows, settings: Settings, rng: np.random.Generator) -> np.n
 
 def error(model: GPT, settings: Settings) -> float:
     """Greedy, over the eval split, levels weighted as in nature."""
+    return float(shares() @ errors_by_level(model, settings))
+
+
+def errors_by_level(model: GPT, settings: Settings) -> np.ndarray:
+    """Greedy, over the eval split, shape (levels,)."""
     found = []
     for level in range(1, DIGITS + 1):
         made = [Comparison().make(index, float(level), "eval") for index in range(settings.test)]
         prompts = LANGUAGE.encode_prompts([str(example.prompt) for example in made])
         responses = LANGUAGE.encode_responses([f"# {example.answer}" for example in made])
-        found.append(1 - _off(model, Rows(prompts, responses, np.zeros(0), np.zeros(0)))[1].mean())
-    return float(shares() @ found)
+        found.append(1 - is_right(model, Rows(prompts, responses, np.zeros(0), np.zeros(0))).mean())
+    return np.array(found)

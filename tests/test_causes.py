@@ -140,7 +140,10 @@ def test_a_format_is_that_of_the_task_that_has_it_or_new() -> None:
     (cause,) = find_causes(lost + right(8), {"towns"})
     assert (cause.kind, cause.pattern, cause.items) == ("new format", '{"…": …}', 12)
     calls = [replace(pair(i, '{"tool": "call", "name": "Ben"}', right=True), task="calls") for i in range(10)]
-    (cause,) = find_causes(lost + right(8) + calls, {"towns"})
+    taken = [replace(pair(i, '{"tool": "map"}', right=i == 0), task="weather") for i in range(10)]  # is no owner of it
+    (cause,) = find_causes(lost + right(8) + taken, {"towns"})
+    assert (cause.kind, cause.pattern, cause.items) == ("new format", '{"…": …}', 12)
+    (cause,) = find_causes(lost + right(8) + calls + taken, {"towns"})
     assert (cause.kind, cause.pattern, cause.items) == ("other format", "calls", 12)
 
 

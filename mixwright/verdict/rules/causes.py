@@ -42,7 +42,8 @@ MAX_LABELS, LABEL_SHARE = 20, 0.8
 """Different right answers up to which they are labels; share of a label's lost answers that are called one other label, and
 of a task's earlier answers that have its own format."""
 OWNED_SHARE, ASKED_SHARE = 0.25, 0.05
-"""Share of a task's answers from which a mark is its own; share of the right answers from which one is asked for."""
+"""Share of a task's answers that are right and have a mark, from which the mark is its own; share of the right answers from
+which one is asked for."""
 KINDS: tuple[CauseKind, ...] = get_args(CauseKind)
 SAME_FEATURE = ("empty", "repeating", "cut", "prompt copied", "shorter", "longer")
 SENTENCES = Includes()
@@ -141,17 +142,13 @@ def _list_kinds(task: _Task, owners: Mapping[str, str]) -> list[_Kind]:
 
 
 def _find_owners(pairs: Sequence[AnswerPair], damaged: Collection[str]) -> dict[str, str]:
-    """Mark -> task that is not damaged whose answers have it as their own."""
-    marks: dict[str, list[frozenset[str]]] = defaultdict(list)
-    for pair in pairs:
-        if pair.task not in damaged:
-            marks[pair.task].append(find_marks(pair.after))
-    return {
-        mark: task
-        for task, found in sorted(marks.items())
-        for mark, count in _count(found).items()
-        if count >= OWNED_SHARE * len(found)
-    }
+    """Mark -> task that is not damaged most of whose answers are right in it: wrong ones may have taken it over, too."""
+    sizes = Counter(pair.task for pair in pairs if pair.task not in damaged)
+    right = [pair for pair in pairs if pair.task in sizes and is_right_after(pair)]
+    counts = Counter((mark, pair.task) for pair in right for mark in find_marks(pair.after))
+    shares = {key: count / sizes[key[1]] for key, count in counts.items()}
+    by_share = sorted(shares, key=lambda key: (shares[key], key))
+    return {mark: task for mark, task in by_share if shares[mark, task] >= OWNED_SHARE}
 
 
 def _find_formats(task: _Task, owners: Mapping[str, str]) -> dict[CauseKind, tuple[str, Shows]]:
