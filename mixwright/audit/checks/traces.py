@@ -88,25 +88,19 @@ class Traces(Check):
         by_task: dict[str, Solutions] = defaultdict(Solutions)
         sample = sample_training_rows(corpus, whole=self.whole)
         for batch in sample.rows.batches():
-            names = ("id", "task", "source", "split", "chat", "prompt", "target")
-            plain = (batch.column(name).to_pylist() for name in names)
-            sides = (texts(batch, name) for name in ("prompt", "target"))
-            masks = map(read_mask, batch.column("extra").to_pylist())
-            for name, task, source, split, is_chat, raw_prompt, raw_target, prompt, target, mask in zip(
-                *plain, *sides, masks, strict=True
-            ):
-                if split == "eval" or not target:
-                    continue
-                solutions, row = by_task[task], {"id": name, "source": source}
-                solutions.add(row, prompt or "", target, mask)
-                has_marks = has_calls(target) or has_calls(raw_prompt or "")
-                if is_chat and (has_marks or any(mark in (raw_prompt or "") for mark in _TOOL_MARKS)):
-                    talk = json.loads(raw_prompt)
-                    is_structured = any('"tool_calls"' in side for side in (raw_prompt, raw_target))
+            lines = zip(batch.to_pylist(), texts(batch, "prompt"), texts(batch, "target"), strict=True)
+            for line, prompt, target in (one for one in lines if one[0]["split"] != "eval" and one[2]):
+                solutions, row = by_task[line["task"]], {"id": line["id"], "source": line["source"]}
+                solutions.add(row, prompt, target, read_mask(line["extra"]))
+                has_marks = has_calls(target) or has_calls(line["prompt"])
+                if line["chat"] and (has_marks or any(mark in line["prompt"] for mark in _TOOL_MARKS)):
+                    talk = json.loads(line["prompt"])
+                    is_structured = any('"tool_calls"' in line[side] for side in ("prompt", "target"))
                     tools = talk[0].get("tools") or find_tools(talk[0]["content"] if talk[0]["role"] == "system" else "")
-                    solutions.calls.add(read_events(talk, json.loads(raw_target)), row, tools, has_structures=is_structured)
+                    events = read_events(talk, json.loads(line["target"]))
+                    solutions.calls.add(events, row, tools, has_structures=is_structured)
                 elif has_calls(target):
-                    solutions.calls.add(read_events(prompt or "", target), row)
+                    solutions.calls.add(read_events(prompt, target), row)
         found = [one for task, solutions in sorted(by_task.items()) for one in solutions.observe(task)]
         return sample.describe(found or _observe_nothing(list(by_task.values())))
 
