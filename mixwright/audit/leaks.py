@@ -10,7 +10,6 @@ import numpy as np
 from mixwright.audit.near_duplicates import NearIndex
 from mixwright.audit.overlap import Overlap, find_overlap
 from mixwright.audit.rows import MAX_PAIRS_LISTED, Reader, Row, fingerprints, with_turns
-from mixwright.audit.text import normal_words
 from mixwright.audit.wrapped import WrappedIndex
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -70,11 +69,10 @@ def _search_leaks(corpus: Corpus) -> Leaks:
     for row, turn_count in with_turns(corpus.batches()) if rows else ():
         if row.split == "eval":
             continue
-        prompt_words = normal_words(row.prompt)
-        for position, is_inside in wrapped_index.matches(row, prompt_words, is_turn=turn_count > 0):
+        for position, is_inside in wrapped_index.matches(row, is_turn=turn_count > 0):
             wrapped.setdefault(position, (row.number, is_inside))
             copied[row.number] = True
-        for at in () if turn_count else near_index.find_near(row, prompt_words):
+        for at in () if turn_count else near_index.find_near(row):
             near.setdefault(at, row.number)
             nearly_copied[row.number] = True
     near = {at: number for at, number in near.items() if at not in wrapped}

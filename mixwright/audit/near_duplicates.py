@@ -149,19 +149,13 @@ class NearIndex:
         self._keys = {key for position, key in enumerate(self._key_by_position) if self._sketches[position]}
         self._answers = {answer for _, answer in self._keys}
 
-    def find_near(self, row: Row, prompt_words: Sequence[str] | None = None) -> list[int]:
-        """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same.
-
-        Args:
-            row: any row.
-            prompt_words: the words of its prompt, where they are known.
-        """
+    def find_near(self, row: Row) -> list[int]:
+        """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same."""
         if read_stated_answer(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
-        runs = word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words)
         return [
             position
-            for position, _ in self._sketches.find_alike(self._sketches.make(runs), self.similarity)
+            for position in self._find_alike(row)
             if self._key_by_position[position] == key and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
@@ -186,13 +180,16 @@ class NearIndex:
         worded_alike = sum(
             position in sought and self._key_by_position[position] != key and self._is_comparable(position, key)
             for row, key in zip(other_rows, keys, strict=True)
-            for position, _ in self._sketches.find_alike(
-                self._sketches.make(word_runs(normal_words(row.prompt))), self.similarity
-            )
+            for position in self._find_alike(row)
         )
         differing_pairs = (worded_alike + DEVIATIONS * math.sqrt(worded_alike)) * count / max(len(other_rows), 1)
         expected_pairs = differing_pairs * of_near / (1 - of_near) + UNSEEN_PAIR_ROWS * of_alike / (1 - of_alike)
         return len(positions) * -math.expm1(-expected_pairs / max(len(positions), 1))
+
+    def _find_alike(self, row: Row) -> list[int]:
+        """Positions in `rows` of what is worded like `row`."""
+        sketch = self._sketches.make(word_runs(normal_words(row.prompt)))
+        return [position for position, _ in self._sketches.find_alike(sketch, self.similarity)]
 
     def _is_comparable(self, position: int, key: Key) -> bool:
         return len(self._key_by_position[position][0]) == len(key[0])
