@@ -22,6 +22,7 @@ from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, read_conc
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.reading import task_of
 from mixwright.corpus.rows import decode, pc, pick_batches
+from mixwright.errors import InputError, join_some
 from mixwright.records import Example, Observation, plain
 from mixwright.tool_calls import text_of
 
@@ -222,6 +223,18 @@ def rows_by_task(corpus: Corpus, split: str | None = None) -> dict[str, np.ndarr
     numbers = np.arange(len(corpus)) if split is None else np.flatnonzero(pc.equal(corpus.table["split"], split).to_numpy())
     by_code = positions_by_code(tasks.indices.to_numpy()[numbers])
     return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
+
+
+def check_columns(corpus: Corpus, columns: Sequence[str], option: str) -> None:
+    """Raise InputError for columns, which an option names, that no row has."""
+    left = set(columns)
+    for batch in corpus.batches() if left else ():
+        for name in sorted(left):
+            mentions = batch.filter(pc.match_substring(batch.column("extra"), json.dumps(name))).column("extra")
+            left -= {name} if any(name in json.loads(extra) for extra in mentions.to_pylist()) else set()
+    if left:
+        got = f"none called {join_some(sorted(left)) or repr('')}"
+        raise InputError(f"columns of the rows ({option})", got, "Name columns that Mixwright does not read itself.")
 
 
 def tasks_of_files(corpus: Corpus) -> frozenset[str]:

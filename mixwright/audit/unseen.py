@@ -17,11 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import Reader, draw_sample, rows_by_task
+from mixwright.audit.rows import Reader, check_columns, draw_sample, rows_by_task
 from mixwright.audit.text import to_visible
 from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
-from mixwright.errors import InputError, join_some
 from mixwright.estimates.intervals import binomial_tail
 from mixwright.records import Example, plain
 
@@ -94,20 +93,16 @@ def find_unseen(corpus: Corpus, columns: Sequence[str] = ()) -> list[UnseenColum
     Raises:
         InputError: no row has a column of this name.
     """
+    check_columns(corpus, columns, "--context")
     reader, compared, left = Reader(corpus), [], ROWS_READ
     numbers_by_task = _rows_with_columns(corpus, columns)
-    known = set[str]()
     for task, numbers in sorted(numbers_by_task.items(), key=lambda one: (-len(one[1]), one[0])):
         if left < MIN_CONTEXTS:
             break
         rows = list(reader.examples(draw_sample(numbers, min(ROWS_SAMPLED, left))).values())
         left -= len(rows)
-        known |= {name for row in rows for name in row.extra}
         if len(rows) >= MIN_CONTEXTS:
             compared += [(task, name, _Comparison(name, kept)) for name, kept in _choose_columns(rows, columns)]
-    if unknown := set(columns) - known:
-        got = f"none called {join_some(sorted(unknown))}"
-        raise InputError("columns of the rows (--context)", got, "Name columns that Mixwright does not read itself.")
     found, left = [], ROWS_READ
     for task, name, comparison in sorted(compared, key=lambda one: one[:2]):
         numbers, beyond = numbers_by_task[task], comparison.is_beyond_chance(len(compared))
