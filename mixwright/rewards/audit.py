@@ -25,7 +25,6 @@ from mixwright.rewards.behaviours import (
     FORMS,
     OWN_COMPLETION_EDITS,
     SENTENCE_FORM,
-    TAKEN_BACK,
     Behaviour,
     Item,
     write_behaviour,
@@ -202,13 +201,8 @@ class _Auditor:
         count = sum(text is not None for text in own)
         if not count:
             return
-        edited = {
-            name: [None if text is None else edit(text) for text in own] for name, (_, edit) in OWN_COMPLETION_EDITS.items()
-        }
         form = FORMS[best_form]
-        edited[TAKEN_BACK] = [
-            None if item.own is None else f"{item.own}\nNo, that is wrong.\n{form(item.other)}" for item in self.items
-        ]
+        edited = {edit.name: [edit.write(item, form) for item in self.items] for edit in OWN_COMPLETION_EDITS}
         scores = self.score({OWN: own, **edited})
         pays = {name: (one.totals - low) / (high - low) for name, one in scores.items()}
         paid = pays[OWN] >= PAID_FROM
@@ -217,17 +211,14 @@ class _Auditor:
             if not any(_number(value) for value, text in zip(part, own, strict=True) if text is not None):
                 remedy = "Compare what it expects with these completions: the chat template may write their start."
                 self.tell("warning", "never paid", count, count, f"{name} earns 0 on all completions of the model", remedy)
-        for name in edited:
-            kind = OWN_COMPLETION_EDITS[name][0] if name in OWN_COMPLETION_EDITS else "wrong"
-            change, start, remedy = pays[name] - pays[OWN], "a completion of the model", f"{PAY_NO_LENGTH}."
+        for edit in OWN_COMPLETION_EDITS:
+            name, start, remedy = edit.name, "a completion of the model", f"{PAY_NO_LENGTH}."
+            change = pays[name] - pays[OWN]
             faults = [_Fault("error", "overpaid", change > SAME_WITHIN, f"{start} earns more {name} than as it is", remedy)]
-            if kind == "wrong":
-                is_still_paid, remedy = (
-                    paid & (pays[name] >= PAID_FROM),
-                    "Read the last answer; do not pay for several answers.",
-                )
-                faults = [_Fault("error", "overpaid", is_still_paid, f"{start} is still paid when it is {name}", remedy)]
-            elif kind == "same":
+            if edit.kind == "wrong":
+                is_case, remedy = paid & (pays[name] >= PAID_FROM), "Read the last answer; do not pay for several answers."
+                faults = [_Fault("error", "overpaid", is_case, f"{start} is still paid when it is {name}", remedy)]
+            elif edit.kind == "same":
                 message = f"{start} earns less {name} than as it is"
                 faults.append(_Fault("warning", "punished", change < -SAME_WITHIN, message, remedy))
             for fault in faults:

@@ -125,12 +125,8 @@ def _serve(link: Connection, names: Sequence[str], place: Any) -> None:
         for name in names:
             grader = load_grader(name)
             function = getattr(grader, "function", None)  # of the user's; the catalogue's graders have none
-            if function is not None:
-                callers.append(make_caller(function))
-            else:
-                callers.append(
-                    ("a grader", lambda asked, grader=grader: [grader.grade(a.example, a.completion) for a in asked])
-                )
+            by_grader = "a grader", lambda asked, grader=grader: [grader.grade(a.example, a.completion) for a in asked]
+            callers.append(by_grader if function is None else make_caller(function))
         link.send([kind for kind, _ in callers])
     except InputError as error:
         link.send(error)
