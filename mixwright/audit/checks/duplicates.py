@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from mixwright.audit.chance import Template, chance_explains, format_expected
-from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.near_duplicates import NearRepeats, near_repeats
 from mixwright.audit.rows import SAMPLE_ROWS, Listing, Reader, combine, fingerprints, positions_by_code
 from mixwright.contracts import Check
@@ -44,7 +43,7 @@ class Duplicates(Check):
             observations += _observe_repeats(reader, tasks[code], train[task_positions], exact, pairs)
         observations += _observe_equal_sides(corpus, reader, train)
         distinct_rows = train[np.unique(first_same)]
-        near_ones = near_repeats(corpus, reader, distinct_rows, NEAR_SIMILARITY)
+        near_ones = near_repeats(corpus, reader, distinct_rows)
         observations += [_observe_near(reader, near) for near in near_ones]
         return observations or [
             Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")
