@@ -149,15 +149,9 @@ Quantities = dict[tuple[str, str], dict[int, float]]
 
 
 def _quantities(prompts: Sequence[str], visible: Sequence[str]) -> Quantities:
-    """Length in words, and numbers."""
-    lengths = {position: float(len(prompt.split())) for position, prompt in enumerate(prompts)}
-    return _numbers_of(visible) | {("length", ""): lengths}
-
-
-def _numbers_of(prompts: Sequence[str]) -> Quantities:
-    """The first number and the largest, and those that stand beside the same word."""
-    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for position, prompt in enumerate(prompts):
+    """Length in words, the first number and the largest, and those that stand beside the same word."""
+    found: Quantities = defaultdict(dict)
+    for position, prompt in enumerate(visible):
         values = []
         for match in _NUMBER.finditer(prompt):
             value = max(-MAX_VALUE, min(float(match.group().replace(",", "")), MAX_VALUE))
@@ -169,6 +163,7 @@ def _numbers_of(prompts: Sequence[str]) -> Quantities:
         if values:
             found["number", "first"][position] = values[0]
             found["number", "largest"][position] = max(values)
+    found["length", ""] = {position: float(len(prompt.split())) for position, prompt in enumerate(prompts)}
     return found
 
 

@@ -164,18 +164,15 @@ class Reader:
         return self.rows(draw_sample(members, size))
 
     def pair_evidence(
-        self, pairs: Sequence[tuple[int, int]], first_prefix: str, second_prefix: str, *, near: bool = False
+        self, pairs: Sequence[tuple[int, int]], *prefixes: str, near: bool = False
     ) -> tuple[dict[str, Any], ...]:
         """The first `max_evidence` pairs of row numbers, with prefixes for the fields of either row; `near` if they
         are alike and not the same.
         """
         listed = pairs[: self.max_evidence]
-        example_by_number = self.examples(np.unique(np.array(listed, np.int64)))
+        examples = self.examples(np.unique(np.array(listed, np.int64)))
         near_field = {"near": True} if near else {}
-        return tuple(
-            _make_evidence(example_by_number[first], example_by_number[second], first_prefix, second_prefix) | near_field
-            for first, second in listed
-        )
+        return tuple(_make_evidence([examples[number] for number in pair], prefixes) | near_field for pair in listed)
 
 
 def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
@@ -246,15 +243,13 @@ def tasks_of_files(corpus: Corpus) -> frozenset[str]:
     return found if len(found) > 1 else frozenset()
 
 
-def _make_evidence(first: Example, second: Example, first_prefix: str, second_prefix: str) -> dict[str, Any]:
+def _make_evidence(pair: Sequence[Example], prefixes: Sequence[str]) -> dict[str, Any]:
     """Where two rows are to be found, and how they read where they begin to differ."""
-    prompts = excerpts(plain(first.prompt), plain(second.prompt))
-    answers = excerpts(*(row.answer or plain(row.target) or plain(row.chosen) for row in (first, second)))
+    prompts = excerpts(*(plain(row.prompt) for row in pair))
+    answers = excerpts(*(row.answer or plain(row.target) or plain(row.chosen) for row in pair))
     evidence: dict[str, Any] = {}
-    for example, prefix, prompt, answer in zip(
-        (first, second), (first_prefix, second_prefix), prompts, answers, strict=True
-    ):
-        fields = {"id": example.id, "source": example.source, "task": example.task, "prompt": prompt, "answer": answer}
+    for row, prefix, prompt, answer in zip(pair, prefixes, prompts, answers, strict=True):
+        fields = {"id": row.id, "source": row.source, "task": row.task, "prompt": prompt, "answer": answer}
         evidence |= {f"{prefix}{name}": value for name, value in fields.items()}
     return evidence
 
