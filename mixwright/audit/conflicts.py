@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mixwright.audit.checks.unseen import CONTEXT_WORDS, name_words
 from mixwright.audit.rows import Reader, fingerprints, hash64, positions_by_code, tasks_of_files
 from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, to_visible
-from mixwright.audit.unseen import CONTEXT_WORDS, name_words
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import rate
 from mixwright.final_answer import final_answer, find_stated_answers
