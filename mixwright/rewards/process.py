@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.records import Example, plain
+from mixwright.records import Example, messages, plain
 from mixwright.run.progress import describe_work
 
 SECONDS_PER_CALL = 60.0
@@ -202,15 +202,11 @@ def _message(example: Example, completion: str) -> Any:
     return completion if isinstance(example.prompt, str) else [{"role": "assistant", "content": completion}]
 
 
-def _prompt(example: Example) -> Any:
-    return example.prompt if isinstance(example.prompt, str) else [dict(turn) for turn in example.prompt]
-
-
 def _trl_arguments(asked: Sequence[Asked], parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     names = dict.fromkeys(name for one in asked for name in one.columns)
     given: dict[str, Any] = {name: [one.columns.get(name) for one in asked] for name in names}
     given |= {
-        "prompts": [_prompt(one.example) for one in asked],
+        "prompts": [messages(one.example.prompt) for one in asked],
         "completions": [_message(one.example, one.completion) for one in asked],
         "completion_ids": [list(one.completion.encode()) for one in asked],
     }
