@@ -15,7 +15,7 @@ from mixwright.audit.checks.traces import Traces, values_used_too_early
 from mixwright.audit.stage import run_audit
 from mixwright.audit.steps import wrong_values
 from mixwright.audit.steps.equations import MAX_EQUATIONS, read_equations
-from mixwright.audit.steps.worked import rules_of
+from mixwright.audit.steps.wrong_values import rules_of
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 from mixwright_extras.checks.error_clusters import ErrorClusters

@@ -25,8 +25,16 @@ from mixwright.audit.rows import Listing, sample_training_rows
 from mixwright.audit.steps.call_faults import CallFaults
 from mixwright.audit.steps.equations import Equation, read_equations
 from mixwright.audit.steps.tool_events import has_calls, read_events
-from mixwright.audit.steps.worked import is_masked, read_mask, step_of
-from mixwright.audit.steps.wrong_values import NULL, Values, observe_values, placed, warning
+from mixwright.audit.steps.wrong_values import (
+    NULL,
+    Values,
+    is_masked,
+    observe_values,
+    placed,
+    read_mask,
+    step_of,
+    warning,
+)
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import wilson
