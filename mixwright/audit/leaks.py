@@ -10,11 +10,13 @@ from dataclasses import dataclass, replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 
 from mixwright.audit.near_duplicates import NearIndex
 from mixwright.audit.rows import MAX_PAIRS_LISTED, Fingerprints, Reader, Row, combine, fingerprints, with_turns
 from mixwright.audit.wrapped import WrappedIndex
 from mixwright.corpus import Corpus
+from mixwright.corpus.rows import pc
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import Example
@@ -186,9 +188,5 @@ def _find_talk(texts: np.ndarray) -> np.ndarray:
 
 def _first_match(rows: np.ndarray, candidates: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Row (of `rows`) of the first of `candidates` equal to each of `values`, int64; -1 where there is none."""
-    if not len(candidates):
-        return np.full(len(values), -1, np.int64)
-    sorted_positions = np.argsort(candidates, kind="stable")
-    insertions = np.searchsorted(candidates, values, sorter=sorted_positions)
-    positions = sorted_positions[np.minimum(insertions, len(candidates) - 1)]
-    return np.where(candidates[positions] == values, rows[positions].astype(np.int64), -1)
+    places = pc.index_in(pa.array(values), value_set=pa.array(candidates)).fill_null(len(rows))
+    return np.append(rows, -1)[places.to_numpy()]

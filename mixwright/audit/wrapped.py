@@ -67,7 +67,7 @@ class WrappedIndex:
                 break
             word_lists.append(prompt_words)
         self.rows = held_out[: len(word_lists)]
-        runs_by_row = [_hash_runs(prompt_words) for prompt_words in word_lists]
+        runs_by_row = [np.array(list(map(hash, _runs(prompt_words))), np.int64) for prompt_words in word_lists]
         template_runs = _find_template_runs(self.rows, runs_by_row)
         self.entries = [
             _make_entry(prompt_words, row_runs, template_runs[row.task])
@@ -225,10 +225,6 @@ def _answer_follows(held_out: Row, tail: list[str]) -> bool:
     """Whether the answer stands in the words behind the copy."""
     answer = " ".join(normal_words(read_conclusion(held_out.answer)))
     return bool(answer) and f" {answer} " in f" {' '.join(tail)} ".casefold()
-
-
-def _hash_runs(prompt_words: list[str]) -> np.ndarray:
-    return np.array(list(map(hash, _runs(prompt_words))), np.int64)
 
 
 def _runs(prompt_words: list[str]) -> Iterator[tuple[str, str, str]]:

@@ -76,10 +76,6 @@ class Scores:
         texts = zip(self.texts, *self.parts, strict=True)
         return sum(text is not None and all(value is None for value in values) for text, *values in texts)
 
-    def failures(self) -> list[tuple[int, str]]:
-        """(item, what was raised or returned in place of a number)."""
-        return [(n, value) for part in self.parts for n, value in enumerate(part) if isinstance(value, str)]
-
     @property
     def mean(self) -> float:
         """Return the mean total; NaN if there is none."""
@@ -320,14 +316,14 @@ class _Auditor:
 
     def _tell_failures(self, scores_by_name: Mapping[str, Scores]) -> None:
         """Report exceptions and values that are not numbers."""
-        failed = {name: scores.failures() for name, scores in scores_by_name.items() if scores.failures()}
+        scored = ((name, part) for name, scores in scores_by_name.items() for part in scores.parts)
+        failed = [(name, n, value) for name, part in scored for n, value in enumerate(part) if isinstance(value, str)]
         if failed:
-            name, (first, *_) = next(iter(failed.items()))
-            message = f"the function fails, first on {name}: {first[1]}"
+            name, n, raised = failed[0]
+            message = f"the function fails, first on {name}: {raised}"
             remedy = "Return a number for every text, including empty and very long ones."
-            example = {"completion": (scores_by_name[name].texts[first[0]] or "")[:200], "answer": self.items[first[0]].gold}
-            total = _count_texts(scores_by_name)
-            self.tell("error", "failures", sum(map(len, failed.values())), total, message, remedy, (example,))
+            example = {"completion": (scores_by_name[name].texts[n] or "")[:200], "answer": self.items[n].gold}
+            self.tell("error", "failures", len(failed), _count_texts(scores_by_name), message, remedy, (example,))
 
     def _tell_unjudged(self, scores_by_name: Mapping[str, Scores]) -> None:
         """Report completions without a reward."""

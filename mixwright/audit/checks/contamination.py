@@ -113,10 +113,6 @@ class _Case:
             f"{format_expected(pairs_per_agreement)} pairs"
         )
 
-    def positions_where(self, mask: np.ndarray) -> np.ndarray:
-        """Places of this task's held-out rows that are marked in `mask`, bool of shape (held-out rows,)."""
-        return self.held_out_positions[mask[self.held_out_positions]]
-
     def expected_wrapped(self) -> float:
         """Rows expected to stand inside train rows, or to hold one, by chance."""
         positions, held_out_prompts = _thin_out(self.indexed_positions), _thin_out(self._held_out_prompts)
@@ -138,9 +134,9 @@ class _Case:
         )
         return max(by_wording, by_differing)
 
-    def number_pairs(self, positions: np.ndarray) -> Pairs:
-        """Pairs of places among the held-out rows."""
-        overlap = self.leaks.overlap
+    def pairs_where(self, mask: np.ndarray) -> Pairs:
+        """Pairs of this task's held-out rows that are marked in `mask`, bool of shape (held-out rows,)."""
+        overlap, positions = self.leaks.overlap, self.held_out_positions[mask[self.held_out_positions]]
         return list(zip(overlap.held_out[positions].tolist(), overlap.partner[positions].tolist(), strict=True))
 
 
@@ -150,12 +146,12 @@ def _thin_out(rows: list[Any]) -> list[Any]:
 
 
 def _observe_item_leaks(case: _Case) -> list[Observation]:
-    shared = case.positions_where(case.leaks.overlap.shared)
-    count, exact = len(shared), case.leaks.overlap.exact[shared].sum()
+    pairs = case.pairs_where(case.leaks.overlap.shared)
+    count, exact = len(pairs), case.leaks.overlap.exact[case.held_out_positions].sum()
     text = f"{count} of {case.total} held-out items are also in train ({exact} exactly)."
     is_tolerated = chance_explains(count, case.expected) and count <= TOLERATED_SHARE * case.total
     severity: Severity = "warning" if is_tolerated else "error"
-    return _observe(case, case.number_pairs(shared), text, case.null, case.total, severity, REMEDY, drop=TRAIN)
+    return _observe(case, pairs, text, case.null, case.total, severity, REMEDY, drop=TRAIN)
 
 
 def _observe_wrapped(case: _Case) -> list[Observation]:
@@ -168,7 +164,7 @@ def _observe_wrapped(case: _Case) -> list[Observation]:
 
 
 def _observe_other_answers(case: _Case) -> list[Observation]:
-    pairs = case.number_pairs(case.positions_where(case.leaks.overlap.other_answer))
+    pairs = case.pairs_where(case.leaks.overlap.other_answer)
     text = f"{len(pairs)} of {case.total} held-out prompts are in train with another answer."
     remedy = "Correct the wrong answer; if both are right, keep the prompt in one split."
     return _observe(case, pairs, text, case.null, case.total, "warning", remedy)

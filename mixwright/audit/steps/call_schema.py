@@ -7,6 +7,7 @@ Left out on purpose: `pattern` and `format`, since an expression out of a data f
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,10 +30,10 @@ TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 LIMITS: dict[str, Callable[[Any, Any], bool]] = {
-    "minimum": lambda value, limit: value >= limit,
-    "maximum": lambda value, limit: value <= limit,
-    "exclusiveMinimum": lambda value, limit: value > limit,
-    "exclusiveMaximum": lambda value, limit: value < limit,
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
     "multipleOf": lambda value, limit: limit == 0 or value % limit == 0,
 }
 SIZES: dict[type, str] = {str: "Length", list: "Items", dict: "Properties"}

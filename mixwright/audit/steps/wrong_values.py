@@ -63,6 +63,8 @@ class Step(NamedTuple):
 
 Wrong = tuple[Step, dict[str, Any]]
 """A wrong step with its row."""
+Facts = dict[tuple[Hashable, Hashable], tuple[int, int]]
+"""Fact and its wrong value -> solutions with both, solutions with the fact."""
 
 
 @dataclass
@@ -96,8 +98,8 @@ class Values:
 
 def observe_values(task: str, values: Values) -> list[Observation]:
     """Warnings of one task and kind: rules, facts that are always wrong, and slips."""
-    common = ((operation, _common_rule(values.steps[operation], wrong)) for operation, wrong in sorted(values.wrong.items()))
-    rules = {operation: rule for operation, rule in common if rule is not None}
+    common = {operation: _common_rule(values.steps[operation], wrong) for operation, wrong in sorted(values.wrong.items())}
+    rules = {operation: rule for operation, rule in common.items() if rule is not None}
     observations = [_observe_rule(task, operation, rule, values) for operation, rule in rules.items()]
     left = [
         (one, row)
@@ -108,7 +110,7 @@ def observe_values(task: str, values: Values) -> list[Observation]:
     facts = _same_wrong_facts(left, values)
     if facts:
         observations.append(_observe_facts(task, facts, left, values))
-    slips = [pair for pair in left if (pair[0].fact, pair[0].stated) not in {fact[:2] for fact in facts}]
+    slips = [pair for pair in left if (pair[0].fact, pair[0].stated) not in facts]
     total = values.count()[0]
     low, high = wilson(len(slips), total)
     if total >= MIN_STEPS and low > MOST_SLIPS:
@@ -154,25 +156,21 @@ def _observe_rule(task: str, operation: str, rule: str, values: Values) -> Obser
     return warning(task, count, total, text, remedy, evidence(by_rule))
 
 
-def _same_wrong_facts(wrong: Sequence[Wrong], values: Values) -> list[tuple[Hashable, Hashable, int, int]]:
-    """Facts that mostly have the same wrong value: fact, value, solutions with it, solutions with the fact."""
-    chance = SAME_BY_CHANCE * len(wrong) / max(1, values.count()[0])
-    found = []
+def _same_wrong_facts(wrong: Sequence[Wrong], values: Values) -> Facts:
+    """Facts that mostly have the same wrong value."""
+    chance, found = SAME_BY_CHANCE * len(wrong) / max(1, values.count()[0]), Facts()
     for fact, value in sorted({(one.fact, one.stated) for one, _ in wrong}, key=repr):
         count, total = values.facts[fact][value], sum(values.facts[fact].values())
         by_chance = len(values.facts) * binomial_tail(count, total, min(chance, 0.99))
         if count >= MIN_SAME_FACT and count >= LEAST_SAME_FACT * total and by_chance < ALPHA:
-            found.append((fact, value, count, total))
+            found[fact, value] = count, total
     return found
 
 
-def _observe_facts(
-    task: str, facts: Sequence[tuple[Hashable, Hashable, int, int]], wrong: Sequence[Wrong], values: Values
-) -> Observation:
-    pairs = {(fact, value) for fact, value, *_ in facts}
-    rows = [pair for pair in wrong if (pair[0].fact, pair[0].stated) in pairs]
+def _observe_facts(task: str, facts: Facts, wrong: Sequence[Wrong], values: Values) -> Observation:
+    rows = [pair for pair in wrong if (pair[0].fact, pair[0].stated) in facts]
     examples = {one.fact: one.text for one, _ in reversed(rows)}
-    shown = ", ".join(f"{examples[fact]!r} ({count} of {total})" for fact, _, count, total in facts[:3])
+    shown = ", ".join(f"{examples[fact]!r} ({count} of {total})" for (fact, _), (count, total) in [*facts.items()][:3])
     shown += " and others" if len(facts) > 3 else ""
     text = f"The same wrong value occurs again and again: {shown}. A model may learn it."
     remedy = "Correct these rows (--out lists them with the place in the text)."
@@ -204,12 +202,9 @@ def placed(span: tuple[int, int] | None) -> dict[str, int]:
 def step_of(one: Equation) -> Step:
     """An equation as a step."""
     rules = () if one.is_right else tuple(dict.fromkeys(rules_of(one)))
-    return Step(one.operation, _fact(one), one.stated, one.is_right, one.text, one.span, shown_number(one.true), rules)
-
-
-def _fact(one: Equation) -> tuple[str, tuple[Fraction, ...]]:
     ordered = one.operands if one.operation in ("minus", "divide", MIXED) else tuple(sorted(one.operands))
-    return (one.operation if one.operation != MIXED else one.text.partition("=")[0], ordered)
+    fact = one.operation if one.operation != MIXED else one.text.partition("=")[0], ordered
+    return Step(one.operation, fact, one.stated, one.is_right, one.text, one.span, shown_number(one.true), rules)
 
 
 def rules_of(one: Equation) -> Iterator[str]:
