@@ -171,8 +171,7 @@ class _Repeated:
     def read(prints: np.ndarray, numbers: np.ndarray) -> _Repeated:
         """Those among the rows of a task."""
         numbers = numbers[np.argsort(prints["normal"][numbers], kind="stable")]
-        starts = np.flatnonzero(np.r_[len(numbers) > 0, prints["normal"][numbers][1:] != prints["normal"][numbers][:-1]])
-        counts = np.diff(np.r_[starts, len(numbers)])
+        _, starts, counts = np.unique(prints["normal"][numbers], return_index=True, return_counts=True)
         least, most = (extreme.reduceat(prints["answer"][numbers], starts) for extreme in (np.minimum, np.maximum))
         several = counts > 1
         return _Repeated(numbers, starts[several], counts[several], (least != most)[several])

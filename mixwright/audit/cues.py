@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.audit.cue_features import FORMS, Feature, find_shared_parts, prompts_with, read_features
+from mixwright.audit.cue_features import FORMS, Feature, find_shared_parts, read_features, rows_with
 from mixwright.audit.rows import Reader, check_columns, draw_sample, rows_by_task
 from mixwright.audit.text import normal_words, read_conclusion
 from mixwright.corpus import Corpus
@@ -131,29 +131,6 @@ def common_start(answers: Sequence[str]) -> str:
     return "".join(f"{word} " for word in start)
 
 
-def _read_features(
-    rows: Sequence[Example], columns: Sequence[str], shared_parts: frozenset[str]
-) -> dict[Feature, np.ndarray]:
-    """Features of the prompts, and the values of columns."""
-    found = read_features([plain(row.prompt) for row in rows], shared_parts)
-    for column in columns:
-        values = _values_of(rows, column)
-        for value in {*values} - {""}:
-            found[Feature("column", value, column)] = np.flatnonzero([one == value for one in values])
-    return found
-
-
-def _rows_with(feature: Feature, rows: Sequence[Example], shared_parts: frozenset[str]) -> list[int]:
-    """Positions of the rows that have a feature."""
-    if feature.kind == "column":
-        return [n for n, value in enumerate(_values_of(rows, feature.column)) if value == feature.value]
-    return prompts_with(feature, [plain(row.prompt) for row in rows], shared_parts)
-
-
-def _values_of(rows: Sequence[Example], column: str) -> list[str]:
-    return [str(row.extra.get(column, "")) for row in rows]
-
-
 def _label_cues(rows: Sequence[Example], held_out: Sequence[Example], columns: Sequence[str]) -> list[Cue] | None:
     """Cues of a task whose answers are a closed set; None where they are none. Repeats of a prompt and answer count once."""
     rows = list({(plain(row.prompt).strip(), _read_answer(row)): row for row in reversed(rows)}.values())[::-1]
@@ -167,7 +144,7 @@ def _label_cues(rows: Sequence[Example], held_out: Sequence[Example], columns: S
     shared_parts = find_shared_parts([plain(row.prompt) for row in rows])
     features = {
         feature: positions
-        for feature, positions in _read_features(rows, columns, shared_parts).items()
+        for feature, positions in read_features(rows, columns, shared_parts).items()
         if len(positions) >= max(MIN_CUE_ROWS, (LEAST_FORM_SHARE if feature.kind in FORMS else LEAST_WORD_SHARE) * len(rows))
         and len(positions) <= len(rows) - MIN_LABEL_ROWS
     }
@@ -176,7 +153,7 @@ def _label_cues(rows: Sequence[Example], held_out: Sequence[Example], columns: S
     for feature, label in _choose(features, has_label):
         own, has_it = features[feature], has_label[label]
         read = [(rows[position], bool(has_it[position])) for position in own.tolist()]
-        beside = [held_out_answers[position] == label for position in _rows_with(feature, held_out, shared_parts)]
+        beside = [held_out_answers[position] == label for position in rows_with(feature, held_out, shared_parts)]
         found.append(_make_cue(feature, label, float(np.delete(~has_it, own).mean()), read, beside))
     return found
 

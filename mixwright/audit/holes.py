@@ -33,7 +33,6 @@ FEW_FORMS, COVERED_SHARE, MAX_FORMS_KEPT = 5, 0.9, 256
 """Forms of answers are a choice of formats where so many cover that share of a task's rows; forms that are counted."""
 LONG_ANSWER_CHARACTERS = 200
 """Characters of an answer above which its last line has its form."""
-MAX_JSON_CHARACTERS = 20_000
 _NUMBER = re.compile(r"[+-]?9(?:[.,]9)*")
 _RUN = re.compile(r"[9a]*9[9a]*")
 Names = dict[Kind, list[str]]
@@ -193,7 +192,7 @@ def read_skills(named: tuple[str, ...], answer: str) -> Skills:
 
 def _read_keys(answer: str) -> Skills:
     """Return the keys of an answer that is a JSON object, or a list of some."""
-    value = decode(answer) if len(answer) <= MAX_JSON_CHARACTERS else None
+    value = decode(answer)
     objects = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
     return Skills((), tuple(dict.fromkeys(f"key {key}" for one in objects for key in one)))
 

@@ -111,17 +111,12 @@ def _rows_and_chats(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, st
     """Rows, each with its prompt as JSON where it is a chat."""
     number = 0
     for batch in batches:
-        answers = (value or "" for value in batch.column("answer").to_pylist())
-        text_columns = (texts(batch, name) for name in ("prompt", "target", "chosen"))
-        plain_columns = (batch.column(name).to_pylist() for name in ("task", "split", "prompt", "chat"))
-        for task, split, chat_prompt, chat, answer, prompt, target, chosen in zip(
-            *plain_columns, answers, *text_columns, strict=True
-        ):
-            answer_text, written = answer or target or chosen, target or chosen or answer
-            yield (
-                Row(number, task, split, prompt or answer_text, *((answer_text, written) if prompt else ("", ""))),
-                chat_prompt if chat else None,
-            )
+        sides = (texts(batch, name) for name in ("prompt", "target", "chosen"))
+        for line, prompt, target, chosen in zip(batch.select(_COLUMNS).to_pylist(), *sides, strict=True):
+            gold = line["answer"] or ""
+            answer, written = gold or target or chosen, target or chosen or gold
+            own = (answer, written) if prompt else ("", "")
+            yield Row(number, line["task"], line["split"], prompt or answer, *own), line["prompt"] if line["chat"] else None
             number += 1
 
 

@@ -111,8 +111,7 @@ def audit_rewards(
         InputError: a function cannot be imported, or hangs.
     """
     with RewardProcess(names) as process:
-        auditor = _Auditor(process, tuple(weights), items, columns)
-        return auditor.audit()
+        return _Auditor(process, tuple(weights), items, columns).audit()
 
 
 class _Fault(NamedTuple):
