@@ -98,8 +98,7 @@ def _check(
         what = " or ".join(kinds)
         yield Fault("null" if value is None else "value", where, f"{json.dumps(value, default=str):.40} is not {what}")
         return
-    enum = schema.get("enum") if isinstance(schema.get("enum"), list) else None
-    enum = [schema["const"]] if "const" in schema else enum
+    enum = [schema["const"]] if "const" in schema else _list_under(schema, "enum")
     if enum and not any(_canonical(value) == _canonical(one) for one in enum):
         yield Fault("value", where, f"{json.dumps(value, default=str):.40} is not among {json.dumps(enum, default=str):.60}")
     yield from _check_limits(value, schema, where)
@@ -122,8 +121,7 @@ def _check_object(
 ) -> Iterator[Fault]:
     properties = schema.get("properties") if isinstance(schema.get("properties"), Mapping) else {}
     known = {name: inner for name, inner in (properties or {}).items() if inner is not None}
-    required = schema.get("required")
-    for name in required if isinstance(required, list) else ():
+    for name in _list_under(schema, "required"):
         if name not in value:
             yield Fault("missing", f"{where}.{name}")
     others = schema.get("additionalProperties")
