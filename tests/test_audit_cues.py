@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mixwright.audit import rows as audit_rows
 from mixwright.audit.checks.cues import Cues
 from mixwright.audit.cue_features import (
     Feature,
@@ -302,10 +303,8 @@ def test_of_many_cues_three_are_told_and_the_others_counted() -> None:
 
 
 def test_rows_are_sampled_in_large_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mixwright.audit import cues
-
-    monkeypatch.setattr(cues, "ROWS_READ", 150)
-    monkeypatch.setattr(cues, "ROWS_READ_TOGETHER", 200)
+    monkeypatch.setattr(audit_rows, "SAMPLE_ROWS", 150)
+    monkeypatch.setattr(audit_rows, "SAMPLE_ROWS_TOGETHER", 200)
     rows = [row | {"task": task} for task in ("a", "b", "c") for row in _rows(CUES["sign"][0], rows=170)]
     found = find_cues(_corpus(rows))
     assert [(one.task, one.read, one.total) for one in found] == [("a", 150, 170), ("b", 50, 170)]

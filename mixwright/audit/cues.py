@@ -14,15 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mixwright.audit.cue_features import FORMS, Feature, find_shared_parts, read_features, rows_with
-from mixwright.audit.rows import Reader, check_columns, draw_sample, rows_by_task
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, check_columns, draw_sample, rows_by_task, sample_tasks
 from mixwright.audit.text import normal_words, read_conclusion
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import binomial_tail, hypergeometric_tail, wilson
 from mixwright.graders.choice import option_index, option_texts, options_of
 from mixwright.records import Example, plain
 
-ROWS_READ, ROWS_READ_TOGETHER = 2_000, 100_000
-"""Training rows that are read of one task, and of all tasks; tasks with most rows first."""
 MIN_ROWS, MIN_LABEL_ROWS, MAX_LABELS = 40, 10, 12
 """Rows of a task, and of an answer, below which nothing is said; answers that make a closed set."""
 CLOSED_SHARE = 0.95
@@ -97,17 +95,10 @@ def find_cues(corpus: Corpus, columns: Sequence[str] = ()) -> list[CuesOfTask]:
         InputError: no row has such a column.
     """
     check_columns(corpus, columns, "--cue")
-    reader, found, left = Reader(corpus), [], ROWS_READ_TOGETHER
+    reader, found = Reader(corpus), list[CuesOfTask]()
     train, held_out = rows_by_task(corpus, "train"), rows_by_task(corpus, "eval")
-    for task in sorted(train, key=lambda name: (-len(train[name]), name)):
-        sample = draw_sample(train[task], min(ROWS_READ, left))
-        if len(train[task]) < MIN_ROWS or len(sample) < MIN_ROWS:
-            break
-        left -= len(sample)
-        rows, others = (
-            list(reader.examples(numbers).values())
-            for numbers in (sample, draw_sample(held_out.get(task, NO_ROWS), ROWS_READ))
-        )
+    for task, rows in sample_tasks(reader, train, MIN_ROWS):
+        others = list(reader.examples(draw_sample(held_out.get(task, NO_ROWS), SAMPLE_ROWS)).values())
         cues = _option_cues(rows, others) if _has_options(rows) else _label_cues(rows, others, columns)
         if cues is not None:
             found.append(CuesOfTask(task, len(rows), len(train[task]), tuple(cues)))

@@ -9,7 +9,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,8 +35,10 @@ MAX_NAMES_SHOWN = 5
 MAX_PAIRS_LISTED, MAX_PAIRS_IN_FILES = 10_000, 1_000_000
 """Pairs of rows listed as evidence of one observation; and where they are written to files. A message says when there are
 more."""
-SAMPLE_ROWS = 2000
-"""Rows of a task and split that templates and nulls are worked out on."""
+SAMPLE_ROWS, SAMPLE_ROWS_TOGETHER = 2000, 100_000
+"""Rows of a task and split that templates, nulls, cues and contexts are worked out on; and of all tasks, where rows are read
+whole.
+"""
 READ_ROWS_OF_TASK, READ_ROWS, MIN_READ_ROWS = 20_000, 40_000, 20
 """Training rows that checks of steps and of pairs read: of a task, of all together, and of each of many tasks at least."""
 SHORT_TURN_WORDS = 6
@@ -175,6 +177,19 @@ def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
     if len(numbers) <= size:
         return numbers
     return np.sort(np.random.default_rng(0).choice(numbers, size, replace=False))
+
+
+def sample_tasks(
+    reader: Reader, numbers_by_task: Mapping[str, np.ndarray], least: int
+) -> Iterator[tuple[str, list[Example]]]:
+    """Samples of the tasks with at least so many of these rows (int64), tasks with most rows first, while few were read."""
+    left = SAMPLE_ROWS_TOGETHER
+    for task, numbers in sorted(numbers_by_task.items(), key=lambda one: (-len(one[1]), one[0])):
+        sample = draw_sample(numbers, min(SAMPLE_ROWS, left))
+        if len(sample) < least:
+            return
+        left -= len(sample)
+        yield task, list(reader.examples(sample).values())
 
 
 def has_held_out(corpus: Corpus) -> bool:

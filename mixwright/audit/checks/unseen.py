@@ -22,7 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from mixwright.audit.rows import Reader, check_columns, draw_sample, rows_by_task
+from mixwright.audit.rows import (
+    SAMPLE_ROWS,
+    SAMPLE_ROWS_TOGETHER,
+    Reader,
+    check_columns,
+    draw_sample,
+    rows_by_task,
+    sample_tasks,
+)
 from mixwright.audit.text import to_visible
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -40,8 +48,6 @@ MIN_CONTEXTS = 20
 """Different contexts of a task's rows, below which nothing is said."""
 MIN_WORDS = 4
 """Words that a column has in half of its rows, at least: shorter ones are labels."""
-ROWS_SAMPLED, ROWS_READ = 2000, 100_000
-"""Rows of a task whose contexts are compared with each other; rows in all that are sampled, and that are read for lists."""
 CHANCE_OF_A_ROW = 0.002
 """Share of pairs of a completion and another row's context whose lead exceeds the limit."""
 OTHERS_AS_NEAR = 0.01
@@ -85,23 +91,18 @@ class Unseen(Check):
             InputError: no row has a column of these names.
         """
         check_columns(corpus, self.columns, "--context")
-        reader, compared, left = Reader(corpus), list[tuple[str, _Comparison]](), ROWS_READ
+        reader, compared = Reader(corpus), list[tuple[str, _Comparison]]()
         numbers_by_task = _rows_with_columns(corpus, self.columns)
-        for task, numbers in sorted(numbers_by_task.items(), key=lambda one: (-len(one[1]), one[0])):
-            if left < MIN_CONTEXTS:
-                break
-            rows = list(reader.examples(draw_sample(numbers, min(ROWS_SAMPLED, left))).values())
-            left -= len(rows)
-            if len(rows) >= MIN_CONTEXTS:
-                compared += [(task, _Comparison(name, kept)) for name, kept in _choose_columns(rows, self.columns)]
-        observations, sound, left = list[Observation](), list[str](), ROWS_READ
+        for task, rows in sample_tasks(reader, numbers_by_task, MIN_CONTEXTS):
+            compared += [(task, _Comparison(name, kept)) for name, kept in _choose_columns(rows, self.columns)]
+        observations, sound, left = list[Observation](), list[str](), SAMPLE_ROWS_TOGETHER
         for task, one in sorted(compared, key=lambda pair: (pair[0], pair[1].column)):
             if not one.is_beyond_chance(len(compared)):
                 sound.append(one.column)
                 continue
             numbers, resting, read = numbers_by_task[task], one.resting, one.count
-            if len(numbers) > ROWS_SAMPLED:
-                resting, read = one.read_all(reader, draw_sample(numbers, max(left, ROWS_SAMPLED)))
+            if len(numbers) > SAMPLE_ROWS:
+                resting, read = one.read_all(reader, draw_sample(numbers, max(left, SAMPLE_ROWS)))
                 left -= read
             observations.append(_observe(task, one.column, resting, read))
         if sound:
