@@ -111,7 +111,7 @@ def _accept_graded_answers(corpus: Corpus, reader: Reader, overlap: Overlap) -> 
     """The overlap, where answers that the task's grader takes for right are the same answers."""
     positions = np.flatnonzero(overlap.other_answer)[:MAX_PAIRS_LISTED]
     partners = overlap.partner[positions]
-    examples = reader.examples(np.unique(np.concatenate([overlap.held_out[positions], partners])))
+    examples = reader.examples(np.unique(overlap.held_out[positions]))
     train_answers = {row.number: row.answer for row in reader.rows(np.unique(partners))}
     shared, copied = overlap.shared.copy(), overlap.copied.copy()
     for position, partner in zip(positions.tolist(), partners.tolist(), strict=True):

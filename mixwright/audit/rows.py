@@ -136,11 +136,9 @@ class Reader:
         self._table = corpus.table
 
     def rows(self, numbers: np.ndarray) -> list[Row]:
-        """The rows of these numbers (int64), in their order."""
-        ascending = np.unique(numbers)
-        found = rows(pick_batches(self._table.select(_COLUMNS), ascending))
-        row_by_number = {number: row._replace(number=number) for number, row in zip(ascending.tolist(), found, strict=True)}
-        return [row_by_number[number] for number in numbers.tolist()]
+        """The rows of these ascending numbers (int64)."""
+        found = rows(pick_batches(self._table.select(_COLUMNS), numbers))
+        return [row._replace(number=number) for number, row in zip(numbers.tolist(), found, strict=True)]
 
     def iterate(self, numbers: np.ndarray) -> Iterator[tuple[int, Example]]:
         """Row number and example, for these numbers (int64), in file order; one batch in memory at a time."""

@@ -195,6 +195,11 @@ def _other_unit(gold: str) -> str:
     return f"{number} {'m' if unit == 'kg' else 'kg'}"
 
 
+def _revised(form: Form, first: str, second: str) -> str:
+    """Two answers, of which the second takes the first back."""
+    return f"{form(first)}\nNo, that is wrong.\n{form(second)}"
+
+
 def _in_capitals(item: Item, form: Form) -> str | None:
     return form(item.gold.upper()) if item.gold.isalpha() and len(item.gold) > 1 and not item.gold.isupper() else None
 
@@ -215,11 +220,7 @@ BEHAVIOURS = (
     Behaviour("a wrong answer after long filler", "wrong", lambda item, form: FILLER * PADDING_TIMES + form(item.other)),
     Behaviour("three answers, one of them right", "wrong", _listed),
     Behaviour("all options", "wrong", _all_options),
-    Behaviour(
-        "the right answer, taken back",
-        "wrong",
-        lambda item, form: f"{form(item.gold)}\nNo, that is wrong.\n{form(item.other)}",
-    ),
+    Behaviour("the right answer, taken back", "wrong", lambda item, form: _revised(form, item.gold, item.other)),
     Behaviour("two answers, undecided", "wrong", lambda item, form: form(f"{item.gold} or {item.other}")),
     Behaviour("a number that holds the right one (9x9)", "wrong", _edited(NUMBER.pattern, _between_nines)),
     Behaviour("a number with a rest (x.9)", "wrong", _edited(r"-?\d{1,15}", lambda gold: f"{gold}.9")),
@@ -237,11 +238,7 @@ BEHAVIOURS = (
     Behaviour("the right answer to another row", "wrong", lambda item, form: form(item.neighbour)),
     Behaviour("words of reasoning without an answer", "wrong", lambda item, form: REASONING_WORDS * 3),
     Behaviour("a wrong answer after words of reasoning", "wrong", lambda item, form: REASONING_WORDS * 3 + form(item.other)),
-    Behaviour(
-        "a right answer that corrects a wrong one",
-        "right",
-        lambda item, form: f"{form(item.other)}\nNo, that is wrong.\n{form(item.gold)}",
-    ),
+    Behaviour("a right answer that corrects a wrong one", "right", lambda item, form: _revised(form, item.other, item.gold)),
     Behaviour("a right answer with an empty line after it", "right", lambda item, form: f"{form(item.gold)}\n\n"),
     Behaviour("a right answer with commas for thousands", "right", _edited(r"-?\d{4,15}", lambda gold: f"{int(gold):,}")),
     Behaviour("a right answer as a decimal (x.0)", "right", _edited(r"-?\d{1,15}", lambda gold: f"{gold}.0")),

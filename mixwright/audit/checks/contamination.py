@@ -173,7 +173,7 @@ def _observe_other_answers(case: _Case) -> list[Observation]:
 def _observe_near(case: _Case) -> list[Observation]:
     pairs = [(case.leaks.rows[position].number, row) for position, row in case.near.items()]
     numbers = np.unique(np.array(pairs, np.int64))
-    prompt_by_number = {number: row.prompt for number, row in zip(numbers.tolist(), case.reader.rows(numbers), strict=True)}
+    prompt_by_number = {row.number: row.prompt for row in case.reader.rows(numbers)}
     about_one_text = {pair: have_common_passage(*(prompt_by_number[number] for number in pair)) for pair in pairs}
     passage_pairs, other_pairs = (
         [pair for pair in pairs if about_one_text[pair] == is_passage] for is_passage in (True, False)
