@@ -284,21 +284,15 @@ def _read_prompts(reader: Reader, groups: Sequence[np.ndarray], kind: _KindOfTas
     """
     examples = reader.examples(np.unique(np.concatenate(groups))) if groups else {}
     for group in groups:
-        by_context: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        texts: set[tuple[int, str]] = set()
+        by_context = defaultdict[int, dict[str | int, tuple[int, str]]](dict)
         for number in group.tolist():
             row = examples[number]
             text = row.answer or plain(row.target)
-            told, context = tell_answer(text), _context_of(row)
-            if told is None or (told.kind == "last" and kind.is_told):
-                continue
-            if told.kind == "last":
-                seen = (context, normal_form(text))
-                if seen in texts:
-                    continue
-                texts.add(seen)
-            by_context[context].append((number, told.value))
-        yield from by_context.values()
+            told = tell_answer(text)
+            if told is not None and not (told.kind == "last" and kind.is_told):
+                witness = normal_form(text) if told.kind == "last" else number
+                by_context[_context_of(row)].setdefault(witness, (number, told.value))
+        yield from (list(witnesses.values()) for witnesses in by_context.values())
 
 
 def _find_clashes(prompts: Iterable[list[tuple[int, str]]], kind: _KindOfTask) -> list[Clash]:

@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, read_conclusion
+from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, common_length, normal_form, read_conclusion
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.reading import task_of
 from mixwright.corpus.rows import decode, pc, pick_batches
@@ -264,8 +264,7 @@ def _make_evidence(pair: Sequence[Example], prefixes: Sequence[str]) -> dict[str
 
 def excerpts(first: str, second: str) -> tuple[str, str]:
     """`EXCERPT_CHARACTERS` of each text: where they begin to differ; or, where one holds the other, where that stands."""
-    differences = (pair for pair in enumerate(zip(first, second, strict=False)) if pair[1][0] != pair[1][1])
-    shared_characters = next((position for position, _ in differences), min(len(first), len(second)))
+    shared_characters = common_length(first, second)
     first_start = second_start = (
         max(0, shared_characters - EXCERPT_CHARACTERS_BEFORE) if max(len(first), len(second)) > EXCERPT_CHARACTERS else 0
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mixwright.audit.rows import EXCERPT_CHARACTERS, Listing, sample_training_rows
-from mixwright.audit.text import count_tokens, normal_form
+from mixwright.audit.text import common_length, count_tokens, normal_form
 from mixwright.behaviours import BEHAVIOURS, IN_WORDS, read_behaviours
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
@@ -177,13 +177,8 @@ def read_scores(columns: Mapping[str, Any]) -> tuple[str, float, float] | None:
 
 def without_common_start(first: str, second: str) -> tuple[str, str]:
     """Two texts without what both begin with, up to the last line that they share: the dialogue that led to two answers."""
-    first_lines, second_lines = first.split("\n"), second.split("\n")
-    shared = 0
-    for one, other in zip(first_lines[:-1], second_lines[:-1], strict=False):
-        if one != other:
-            break
-        shared += 1
-    return "\n".join(first_lines[shared:]), "\n".join(second_lines[shared:])
+    end = first.rfind("\n", 0, common_length(first, second)) + 1
+    return first[end:], second[end:]
 
 
 def is_trivial(answer: str, other: str, prompt: str) -> bool:
