@@ -33,8 +33,16 @@ if TYPE_CHECKING:
         sample_training_rows,
     )
     from mixwright.audit.steps.equations import Equation, read_equations
-    from mixwright.audit.steps.worked import LARGEST, Step, digit_rules, is_masked, number_rules, read_mask
-    from mixwright.audit.steps.wrong_values import Values, observe_values
+    from mixwright.audit.steps.wrong_values import (
+        LARGEST,
+        Step,
+        Values,
+        digit_rules,
+        is_masked,
+        number_rules,
+        observe_values,
+        read_mask,
+    )
     from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, read_conclusion, to_visible
     from mixwright.behaviours import BEHAVIOURS, count_hedges, read_behaviours
     from mixwright.catalog import create

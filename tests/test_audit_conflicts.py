@@ -68,7 +68,6 @@ def test_the_interval_is_that_of_a_ratio_by_hand() -> None:
     assert found.disagreement is not None
     assert found.disagreement.value == pytest.approx(0.1)
     assert found.disagreement.high - 0.1 == pytest.approx(2.001 * (0.09 / 59) ** 0.5, abs=1e-4)
-    assert found.chance == pytest.approx(60 / 119)
     assert (found.verdict, found.prompts, len(found.clashes)) == ("decided", 60, 6)
 
 

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mixwright.audit import near_duplicates
 from mixwright.audit.checks.contamination import Contamination
+from mixwright.audit.leaks import find_overlap
 from mixwright.audit.near_duplicates import NearIndex, Siblings, have_common_passage, near_repeats, word_runs
-from mixwright.audit.overlap import find_overlap
 from mixwright.audit.rows import Reader, Row, fingerprints
 from mixwright.audit.stage import run_audit
 from mixwright.audit.text import normal_form, read_conclusion
@@ -206,12 +207,15 @@ def test_nearly_the_same_words_are_found_and_other_numbers_are_not() -> None:
     assert {row["train_id"] for row in near.evidence} <= {f"train{i}" for i in range(8)}
 
 
-def test_similarity_is_jaccard_of_word_runs() -> None:
+def test_similarity_is_jaccard_of_word_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     held_out = Row(0, "t", "eval", "a b c d e f g h i j", "x")  # 8 runs of three words
     train = Row(1, "t", "train", "a b c d e f g h i k", "x")  # 7 of them, and one other: 7 / 9
-    assert NearIndex([held_out], 7 / 9).find_near(train) == [0]
-    assert NearIndex([held_out], 7 / 9 + 0.01).find_near(train) == []
-    assert NearIndex([held_out], 0.0).find_near(train._replace(answer="y")) == []
+    index = NearIndex([held_out])
+    for similarity, found in ((7 / 9, [0]), (7 / 9 + 0.01, [])):
+        monkeypatch.setattr(near_duplicates, "NEAR_SIMILARITY", similarity)
+        assert index.find_near(train) == found
+    monkeypatch.setattr(near_duplicates, "NEAR_SIMILARITY", 0.0)
+    assert index.find_near(train._replace(answer="y")) == []
 
 
 def test_runs_are_of_three_words_that_follow_each_other() -> None:
@@ -230,7 +234,7 @@ def test_near_duplicates_expected_by_chance_by_hand() -> None:
     held_out = Row(0, "t", "eval", "a b c d e f g h i j", "x")
     alike = Row(1, "t", "train", "a b c d e f g h i k", "y")
     others = [alike, alike._replace(prompt="l m n o p q r s"), alike._replace(prompt="with 12 words of its own")]
-    index, nothing_known = NearIndex([held_out], 0.7), Siblings()
+    index, nothing_known = NearIndex([held_out]), Siblings()
     # two of three have as many numbers, none of them the answer: two rows agree in (0 + 1) / (2 + 2) of the cases, so the
     # odds are 1/3; one is worded alike, at most 1 + 2 sqrt(1) of the three, 5 of five rows; and one pair that nobody saw
     assert index.expected_near([0], others, 5, nothing_known) == pytest.approx(1 - math.exp(-(5 + 1) / 3))
@@ -255,7 +259,7 @@ def test_up_to_5000_rows_are_looked_for_among_all() -> None:
     items = [story(rng, 12) for _ in range(2501)]
     rows = [Example(f"{n}", "t", text, answer="x") for n, text in enumerate([*items, *(f"{text} end" for text in items)])]
     same = Corpus.from_examples(rows)
-    (found,) = near_repeats(same, Reader(same), np.arange(len(rows)), 0.7)
+    (found,) = near_repeats(same, Reader(same), np.arange(len(rows)))
     assert (found.rows_sought, len(found.pairs)) == (5000, 2501)  # a copy, not its original
 
 

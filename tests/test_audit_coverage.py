@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from mixwright.audit.checks.coverage import Coverage
-from mixwright.audit.holes import chance_of_absence, find_coverage
-from mixwright.audit.skills import read_skills
+from mixwright.audit.holes import chance_of_absence, find_coverage, read_skills
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from mixwright.audit import rows as audit_rows
 from mixwright.audit.checks.cues import Cues
 from mixwright.audit.cue_features import (
     Feature,
     describe_feature,
     find_shared_parts,
-    prompts_with,
     read_features,
+    rows_with,
 )
 from mixwright.audit.cues import Cue, find_cues
 from mixwright.corpus import Corpus
@@ -75,9 +76,18 @@ def test_tail_is_fishers_by_hand() -> None:
     assert hypergeometric_tail(1, 3, 3, 5) == 1, "two others are too few for three draws"
 
 
+def _as_rows(prompts: Sequence[str]) -> list[Example]:
+    return [Example(str(n), "t", prompt) for n, prompt in enumerate(prompts)]
+
+
+def _positions(prompts: Sequence[str]) -> dict[Feature, list[int]]:
+    found = read_features(_as_rows(prompts), (), find_shared_parts(prompts))
+    return {feature: rows.tolist() for feature, rows in found.items()}
+
+
 def test_features_of_prompts_by_hand() -> None:
     prompts = ["Premise: A man didn't run fast.\nHypothesis: The man sleeps!", "Wait... is 12 (aged 30) more?"]
-    found = {feature: rows.tolist() for feature, rows in read_features(prompts, find_shared_parts(prompts)).items()}
+    found = _positions(prompts)
     assert found[Feature("negation", "")] == [0]
     assert found[Feature("sign", "!")] == [0]
     assert found[Feature("sign", "...")] == [1]
@@ -88,12 +98,13 @@ def test_features_of_prompts_by_hand() -> None:
 
 def test_ends_of_lengths_and_numbers() -> None:
     prompts = [f"A person aged {20 + n} asks" + " again" * (n % 9) for n in range(90)]
-    found = {feature: rows.tolist() for feature, rows in read_features(prompts, find_shared_parts(prompts)).items()}
+    found = _positions(prompts)
     oldest = Feature("number", "after 'aged'", bound=80.0, is_upper=True)
     assert found[oldest] == list(range(60, 90))
     assert found[Feature("number", "first", bound=64.0)] == list(range(45))
     assert found[Feature("length", "", bound=11.0, is_upper=True)] == [n for n in range(90) if n % 9 >= 6]
-    assert prompts_with(oldest, ["A person aged 79 asks", "One aged 80 does not", "80 of them ask"], frozenset()) == [1]
+    others = _as_rows(["A person aged 79 asks", "One aged 80 does not", "80 of them ask"])
+    assert rows_with(oldest, others, frozenset()) == [1]
 
 
 CUES: dict[str, tuple[Callable[[str, str, random.Random], str], str]] = {
@@ -244,9 +255,8 @@ def test_lengths_are_of_whole_prompts_and_numbers_have_their_sign() -> None:
     assert all("-" in text for text, _ in told)
     assert {label for _, label in told} == {"good", "bad"}
     numbers = [f"take {text} km" for text in ("1-9", "x12", "1,234.5", "-3", "9" * 400)]
-    bounds = {
-        feature.bound for feature in read_features(numbers * 3, frozenset()) if feature.subject == ("number", "before 'km'")
-    }
+    found = read_features(_as_rows(numbers * 3), (), frozenset())
+    bounds = {feature.bound for feature in found if feature.subject == ("number", "before 'km'")}
     assert {-3.0, 1234.5} <= bounds
 
 
@@ -293,10 +303,8 @@ def test_of_many_cues_three_are_told_and_the_others_counted() -> None:
 
 
 def test_rows_are_sampled_in_large_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from mixwright.audit import cues
-
-    monkeypatch.setattr(cues, "ROWS_READ", 150)
-    monkeypatch.setattr(cues, "ROWS_READ_TOGETHER", 200)
+    monkeypatch.setattr(audit_rows, "SAMPLE_ROWS", 150)
+    monkeypatch.setattr(audit_rows, "SAMPLE_ROWS_TOGETHER", 200)
     rows = [row | {"task": task} for task in ("a", "b", "c") for row in _rows(CUES["sign"][0], rows=170)]
     found = find_cues(_corpus(rows))
     assert [(one.task, one.read, one.total) for one in found] == [("a", 150, 170), ("b", 50, 170)]

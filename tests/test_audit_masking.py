@@ -11,7 +11,7 @@ import pytest
 from cli_call import Call, write
 
 from mixwright.audit.checks.traces import Traces
-from mixwright.audit.masking import RowMask, write_mask
+from mixwright.audit.cleaned import RowMask, write_mask
 from mixwright.config import CorpusConfig
 from mixwright.corpus import read_corpus
 from mixwright.corpus.masks import mask_of

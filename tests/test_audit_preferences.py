@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from mixwright.audit.checks.preferences import Preferences
-from mixwright.audit.pairs import is_trivial, without_common_start
+from mixwright.audit.checks.preferences import Preferences, is_trivial, without_common_start
 from mixwright.behaviours import BEHAVIOURS, read_behaviours
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation

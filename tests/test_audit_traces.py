@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mixwright.audit import rows as audit_rows
-from mixwright.audit.checks.traces import Traces
+from mixwright.audit.checks.traces import Traces, values_used_too_early
 from mixwright.audit.stage import run_audit
 from mixwright.audit.steps import wrong_values
 from mixwright.audit.steps.equations import MAX_EQUATIONS, read_equations
-from mixwright.audit.steps.order import values_used_too_early
-from mixwright.audit.steps.worked import rules_of
+from mixwright.audit.steps.wrong_values import rules_of
 from mixwright.corpus import Corpus
 from mixwright.records import Example, Observation
 from mixwright_extras.checks.error_clusters import ErrorClusters
@@ -118,7 +117,7 @@ def test_rules_by_hand(text: str, rule: str) -> None:
 
 
 def _used_too_early(prompt: str, text: str) -> list[tuple[int, int]]:
-    return values_used_too_early(prompt, text, read_equations(text)).pairs
+    return values_used_too_early(prompt, text, read_equations(text))[0]
 
 
 def test_a_value_that_only_a_later_step_makes() -> None:

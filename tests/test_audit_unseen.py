@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from cli_call import Call, write
 
-from mixwright.audit.checks.unseen import Unseen
-from mixwright.audit.unseen import find_unseen, flatten, is_context_name, pieces
+from mixwright.audit.checks.unseen import Unseen, flatten, is_context_name, pieces
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.records import Example, Observation
@@ -124,9 +123,9 @@ def test_labels_and_answers_are_no_context() -> None:
 
 
 def test_all_rows_of_a_large_task_are_listed() -> None:
-    (found,) = find_unseen(to_corpus(made(3000, resting=1500)))
-    assert found.read == 3000
-    assert {row.id for row in found.resting} == {f"i{n}" for n in range(1500)}
+    (found,) = observed(made(3000, resting=1500))
+    assert found.total == 3000
+    assert {row["id"] for row in found.evidence} == {f"i{n}" for n in range(1500)}
 
 
 def test_texts_of_any_form_are_read() -> None:

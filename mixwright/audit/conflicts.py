@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from mixwright.audit.checks.unseen import CONTEXT_WORDS, name_words
 from mixwright.audit.rows import Reader, fingerprints, hash64, positions_by_code, tasks_of_files
 from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, to_visible
-from mixwright.audit.unseen import CONTEXT_WORDS, name_words
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import rate
 from mixwright.final_answer import final_answer, find_stated_answers
@@ -114,8 +114,6 @@ class ConflictsOfTask:
     """Prompts with different answers; all of them up to `MAX_PROMPTS_LISTED`, unless the verdict is open."""
     disagreement: Interval | None
     """Probability that two rows with the same prompt disagree; None with fewer than two such prompts."""
-    chance: float
-    """The same, were answers dealt out at random among these rows."""
     has_one_form: bool = False
     """Whether its answers are a few labels, numbers, letters, JSON or marked."""
 
@@ -139,13 +137,12 @@ def find_conflicts(corpus: Corpus) -> list[ConflictsOfTask]:
     """
     (tasks, prints), reader = fingerprints(corpus).of_rows(), Reader(corpus)
     train = np.flatnonzero(~prints["held_out"] & (prints["answer"] != 0))
-    rows_by_task = {tasks[code]: train[at] for code, at in positions_by_code(prints["task"][train]).items()}
-    rows_by_task = {task: rows for task, rows in rows_by_task.items() if corpus.tasks[task].kind != "preference"}
-    of_files = tasks_of_files(corpus)
-    in_files = [rows for task, rows in rows_by_task.items() if task in of_files]
-    groups = [(task, len(rows), rows) for task, rows in sorted(rows_by_task.items())]
+    by_code, of_files = positions_by_code(prints["task"][train]), tasks_of_files(corpus)
+    by_task = {tasks[code]: train[at] for code, at in by_code.items() if corpus.tasks[tasks[code]].kind != "preference"}
+    in_files = [rows for task, rows in by_task.items() if task in of_files]
+    groups: list[tuple[str | None, int, np.ndarray]] = [(task, len(rows), rows) for task, rows in sorted(by_task.items())]
+    groups.append((None, sum(map(len, in_files)), _shared(prints, in_files)))
     repeated = [(task, total, _Repeated.read(prints, rows)) for task, total, rows in groups]
-    repeated += [(None, sum(map(len, in_files)), _Repeated.read(prints, _shared(prints, in_files)))]
     return [_compare(task, total, reader, own) for task, total, own in repeated if len(own)]
 
 
@@ -174,8 +171,7 @@ class _Repeated:
     def read(prints: np.ndarray, numbers: np.ndarray) -> _Repeated:
         """Those among the rows of a task."""
         numbers = numbers[np.argsort(prints["normal"][numbers], kind="stable")]
-        starts = np.flatnonzero(np.r_[len(numbers) > 0, prints["normal"][numbers][1:] != prints["normal"][numbers][:-1]])
-        counts = np.diff(np.r_[starts, len(numbers)])
+        _, starts, counts = np.unique(prints["normal"][numbers], return_index=True, return_counts=True)
         least, most = (extreme.reduceat(prints["answer"][numbers], starts) for extreme in (np.minimum, np.maximum))
         several = counts > 1
         return _Repeated(numbers, starts[several], counts[several], (least != most)[several])
@@ -234,11 +230,11 @@ class _KindOfTask:
 def _compare(task: str | None, total: int, reader: Reader, repeated: _Repeated) -> ConflictsOfTask:
     """What a sample of the repeated prompts says of a task; and all its clashes, unless the verdict is open."""
     if not repeated.is_differing.any():
-        return ConflictsOfTask(task, total, len(repeated), "open", (), None, 0.0)
+        return ConflictsOfTask(task, total, len(repeated), "open", (), None)
     kind, sampled = _KindOfTask.read(reader, np.sort(repeated.numbers)), repeated.sample()
     prompts = [prompt for prompt in _read_prompts(reader, sampled, kind) if len(prompt) > 1]
     if not prompts:
-        return ConflictsOfTask(task, total, 0, "open", (), None, 0.0)
+        return ConflictsOfTask(task, total, 0, "open", (), None)
     values = [[value for _, value in prompt] for prompt in prompts]
     every_value = [value for of_prompt in values for value in of_prompt]
     totals = np.array([len(of_prompt) * _disagreement(of_prompt, kind) for of_prompt in values])
@@ -261,7 +257,7 @@ def _compare(task: str | None, total: int, reader: Reader, repeated: _Repeated) 
         verdict = "unknown"
     if verdict != "open":
         clashes = _find_all_clashes(reader, repeated, kind) or clashes
-    return ConflictsOfTask(task, total, len(values), verdict, tuple(clashes), disagreement, chance, kind.has_one_form)
+    return ConflictsOfTask(task, total, len(values), verdict, tuple(clashes), disagreement, kind.has_one_form)
 
 
 def _is_decided(disagreement: Interval | None, chance: float, deviations: float, has_one_form: bool) -> bool:
@@ -288,21 +284,15 @@ def _read_prompts(reader: Reader, groups: Sequence[np.ndarray], kind: _KindOfTas
     """
     examples = reader.examples(np.unique(np.concatenate(groups))) if groups else {}
     for group in groups:
-        by_context: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        texts: set[tuple[int, str]] = set()
+        by_context = defaultdict[int, dict[str | int, tuple[int, str]]](dict)
         for number in group.tolist():
             row = examples[number]
             text = row.answer or plain(row.target)
-            told, context = tell_answer(text), _context_of(row)
-            if told is None or (told.kind == "last" and kind.is_told):
-                continue
-            if told.kind == "last":
-                seen = (context, normal_form(text))
-                if seen in texts:
-                    continue
-                texts.add(seen)
-            by_context[context].append((number, told.value))
-        yield from by_context.values()
+            told = tell_answer(text)
+            if told is not None and not (told.kind == "last" and kind.is_told):
+                witness = normal_form(text) if told.kind == "last" else number
+                by_context[_context_of(row)].setdefault(witness, (number, told.value))
+        yield from (list(witnesses.values()) for witnesses in by_context.values())
 
 
 def _find_clashes(prompts: Iterable[list[tuple[int, str]]], kind: _KindOfTask) -> list[Clash]:

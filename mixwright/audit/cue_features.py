@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mixwright.audit.text import to_visible
+from mixwright.records import Example, plain
 
 CHARACTERS_READ = 4000
 """Of a prompt; its length is that of all of it."""
@@ -70,9 +71,11 @@ def find_shared_parts(prompts: Sequence[str]) -> frozenset[str]:
     return frozenset(part for part, count in counts.items() if count > most)
 
 
-def read_features(prompts: Sequence[str], shared_parts: frozenset[str]) -> dict[Feature, np.ndarray]:
-    """Feature -> the positions of the prompts that have it, ascending (int64)."""
-    visible, parts = _read(prompts, shared_parts)
+def read_features(
+    rows: Sequence[Example], columns: Sequence[str], shared_parts: frozenset[str]
+) -> dict[Feature, np.ndarray]:
+    """Feature of a prompt, or value of a column -> the positions of the rows that have it, ascending (int64)."""
+    prompts, visible, parts = _read(rows, shared_parts)
     positions: dict[Feature, list[int]] = defaultdict(list)
     for position, (prompt, own_parts) in enumerate(zip(visible, parts, strict=True)):
         for feature in dict.fromkeys(_features_of(prompt, own_parts)):
@@ -80,12 +83,18 @@ def read_features(prompts: Sequence[str], shared_parts: frozenset[str]) -> dict[
     found = {feature: np.array(rows, np.int64) for feature, rows in positions.items()}
     for (kind, key), value_by_position in _quantities(prompts, visible).items():
         found |= dict(_ends(kind, key, value_by_position, len(prompts)))
+    for column in columns:
+        values = _values_of(rows, column)
+        for value in {*values} - {""}:
+            found[Feature("column", value, column)] = np.flatnonzero([one == value for one in values])
     return found
 
 
-def prompts_with(feature: Feature, prompts: Sequence[str], shared_parts: frozenset[str]) -> list[int]:
-    """Positions of the prompts that have a feature, which was found in others with these shared parts."""
-    visible, parts = _read(prompts, shared_parts)
+def rows_with(feature: Feature, rows: Sequence[Example], shared_parts: frozenset[str]) -> list[int]:
+    """Positions of the rows that have a feature, which was found in others with these shared parts."""
+    if feature.kind == "column":
+        return [n for n, value in enumerate(_values_of(rows, feature.column)) if value == feature.value]
+    prompts, visible, parts = _read(rows, shared_parts)
     if feature.bound is None:
         return [
             n for n, (prompt, own) in enumerate(zip(visible, parts, strict=True)) if feature in _features_of(prompt, own)
@@ -127,10 +136,15 @@ def _split(prompt: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def _read(prompts: Sequence[str], shared_parts: frozenset[str]) -> tuple[list[str], list[list[str]]]:
-    """The visible beginning of each prompt, and its lines without shared ones."""
+def _values_of(rows: Sequence[Example], column: str) -> list[str]:
+    return [str(row.extra.get(column, "")) for row in rows]
+
+
+def _read(rows: Sequence[Example], shared_parts: frozenset[str]) -> tuple[list[str], list[str], list[list[str]]]:
+    """Each prompt, its visible beginning, and its lines without shared ones."""
+    prompts = [plain(row.prompt) for row in rows]
     visible = [to_visible(prompt[:CHARACTERS_READ]) for prompt in prompts]
-    return visible, [[part for part in _split(prompt) if part not in shared_parts] for prompt in visible]
+    return prompts, visible, [[part for part in _split(prompt) if part not in shared_parts] for prompt in visible]
 
 
 def _features_of(prompt: str, parts: Iterable[str]) -> Iterator[Feature]:
@@ -149,15 +163,9 @@ Quantities = dict[tuple[str, str], dict[int, float]]
 
 
 def _quantities(prompts: Sequence[str], visible: Sequence[str]) -> Quantities:
-    """Length in words, and numbers."""
-    lengths = {position: float(len(prompt.split())) for position, prompt in enumerate(prompts)}
-    return _numbers_of(visible) | {("length", ""): lengths}
-
-
-def _numbers_of(prompts: Sequence[str]) -> Quantities:
-    """The first number and the largest, and those that stand beside the same word."""
-    found: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
-    for position, prompt in enumerate(prompts):
+    """Length in words, the first number and the largest, and those that stand beside the same word."""
+    found: Quantities = defaultdict(dict)
+    for position, prompt in enumerate(visible):
         values = []
         for match in _NUMBER.finditer(prompt):
             value = max(-MAX_VALUE, min(float(match.group().replace(",", "")), MAX_VALUE))
@@ -169,6 +177,7 @@ def _numbers_of(prompts: Sequence[str]) -> Quantities:
         if values:
             found["number", "first"][position] = values[0]
             found["number", "largest"][position] = max(values)
+    found["length", ""] = {position: float(len(prompt.split())) for position, prompt in enumerate(prompts)}
     return found
 
 

@@ -6,7 +6,6 @@ Left out on purpose: whether a cue is the rule. Who knows the task has to say so
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,18 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mixwright.audit.cue_features import FORMS, Feature, find_shared_parts, prompts_with, read_features
-from mixwright.audit.rows import Reader, draw_sample, rows_by_task
+from mixwright.audit.cue_features import FORMS, Feature, find_shared_parts, read_features, rows_with
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, check_columns, draw_sample, rows_by_task, sample_tasks
 from mixwright.audit.text import normal_words, read_conclusion
 from mixwright.corpus import Corpus
-from mixwright.corpus.rows import pc
-from mixwright.errors import InputError, join_some
 from mixwright.estimates.intervals import binomial_tail, hypergeometric_tail, wilson
 from mixwright.graders.choice import option_index, option_texts, options_of
 from mixwright.records import Example, plain
 
-ROWS_READ, ROWS_READ_TOGETHER = 2_000, 100_000
-"""Training rows that are read of one task, and of all tasks; tasks with most rows first."""
 MIN_ROWS, MIN_LABEL_ROWS, MAX_LABELS = 40, 10, 12
 """Rows of a task, and of an answer, below which nothing is said; answers that make a closed set."""
 CLOSED_SHARE = 0.95
@@ -57,8 +52,6 @@ NO_ROWS = np.array([], np.int64)
 class Cue:
     """One feature that goes with one answer."""
 
-    task: str
-    """Task of the rows."""
     feature: Feature
     """What the prompts, or the right options, have."""
     label: str
@@ -101,33 +94,15 @@ def find_cues(corpus: Corpus, columns: Sequence[str] = ()) -> list[CuesOfTask]:
     Raises:
         InputError: no row has such a column.
     """
-    _check_columns(corpus, columns)
-    reader, found, left = Reader(corpus), [], ROWS_READ_TOGETHER
+    check_columns(corpus, columns, "--cue")
+    reader, found = Reader(corpus), list[CuesOfTask]()
     train, held_out = rows_by_task(corpus, "train"), rows_by_task(corpus, "eval")
-    for task in sorted(train, key=lambda name: (-len(train[name]), name)):
-        sample = draw_sample(train[task], min(ROWS_READ, left))
-        if len(train[task]) < MIN_ROWS or len(sample) < MIN_ROWS:
-            break
-        left -= len(sample)
-        rows, others = (
-            list(reader.examples(numbers).values())
-            for numbers in (sample, draw_sample(held_out.get(task, NO_ROWS), ROWS_READ))
-        )
-        cues = _option_cues(task, rows, others) if _has_options(rows) else _label_cues(task, rows, others, columns)
+    for task, rows in sample_tasks(reader, train, MIN_ROWS):
+        others = list(reader.examples(draw_sample(held_out.get(task, NO_ROWS), SAMPLE_ROWS)).values())
+        cues = _option_cues(rows, others) if _has_options(rows) else _label_cues(rows, others, columns)
         if cues is not None:
             found.append(CuesOfTask(task, len(rows), len(train[task]), tuple(cues)))
     return sorted(found, key=lambda one: one.task)
-
-
-def _check_columns(corpus: Corpus, columns: Sequence[str]) -> None:
-    left = set(columns)
-    for batch in corpus.batches() if left else ():
-        for name in sorted(left):
-            mentions = batch.filter(pc.match_substring(batch.column("extra"), json.dumps(name))).column("extra")
-            left -= {name} if any(name in json.loads(extra) for extra in mentions.to_pylist()) else set()
-    if left:
-        got = f"none called {join_some(sorted(left)) or repr('')}"
-        raise InputError("columns of the rows (--cue)", got, "Name columns that Mixwright does not read itself.")
 
 
 def _read_answer(row: Example) -> str:
@@ -147,30 +122,7 @@ def common_start(answers: Sequence[str]) -> str:
     return "".join(f"{word} " for word in start)
 
 
-def _read_features(
-    rows: Sequence[Example], columns: Sequence[str], shared_parts: frozenset[str]
-) -> dict[Feature, np.ndarray]:
-    """Features of the prompts, and the values of columns."""
-    found = read_features([plain(row.prompt) for row in rows], shared_parts)
-    for column in columns:
-        values = _values_of(rows, column)
-        for value in {*values} - {""}:
-            found[Feature("column", value, column)] = np.flatnonzero([one == value for one in values])
-    return found
-
-
-def _rows_with(feature: Feature, rows: Sequence[Example], shared_parts: frozenset[str]) -> list[int]:
-    """Positions of the rows that have a feature."""
-    if feature.kind == "column":
-        return [n for n, value in enumerate(_values_of(rows, feature.column)) if value == feature.value]
-    return prompts_with(feature, [plain(row.prompt) for row in rows], shared_parts)
-
-
-def _values_of(rows: Sequence[Example], column: str) -> list[str]:
-    return [str(row.extra.get(column, "")) for row in rows]
-
-
-def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example], columns: Sequence[str]) -> list[Cue] | None:
+def _label_cues(rows: Sequence[Example], held_out: Sequence[Example], columns: Sequence[str]) -> list[Cue] | None:
     """Cues of a task whose answers are a closed set; None where they are none. Repeats of a prompt and answer count once."""
     rows = list({(plain(row.prompt).strip(), _read_answer(row)): row for row in reversed(rows)}.values())[::-1]
     answers = [_read_answer(row) for row in rows]
@@ -183,29 +135,27 @@ def _label_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example],
     shared_parts = find_shared_parts([plain(row.prompt) for row in rows])
     features = {
         feature: positions
-        for feature, positions in _read_features(rows, columns, shared_parts).items()
+        for feature, positions in read_features(rows, columns, shared_parts).items()
         if len(positions) >= max(MIN_CUE_ROWS, (LEAST_FORM_SHARE if feature.kind in FORMS else LEAST_WORD_SHARE) * len(rows))
         and len(positions) <= len(rows) - MIN_LABEL_ROWS
     }
     has_label = {label: np.array([answer == label for answer in answers]) for label in labels}
     found, held_out_answers = list[Cue](), [_read_answer(row).removeprefix(start) for row in held_out]
     for feature, label in _choose(features, has_label):
-        own, is_other, beside = features[feature], ~has_label[label], _rows_with(feature, held_out, shared_parts)
-        own = own[np.argsort(~is_other[own], kind="stable")]
-        conflicts, others = int(is_other[own].sum()), int(is_other.sum())
-        cue = Cue(
-            task=task,
-            feature=feature,
-            label=label,
-            rows=len(own),
-            conflicts=conflicts,
-            rest=(others - conflicts) / (len(rows) - len(own)),
-            held_out=len(beside),
-            held_out_conflicts=sum(held_out_answers[position] != label for position in beside),
-            examples=tuple(rows[position] for position in own.tolist()),
-        )
-        found.append(cue)
+        own, has_it = features[feature], has_label[label]
+        read = [(rows[position], bool(has_it[position])) for position in own.tolist()]
+        beside = [held_out_answers[position] == label for position in rows_with(feature, held_out, shared_parts)]
+        found.append(_make_cue(feature, label, float(np.delete(~has_it, own).mean()), read, beside))
     return found
+
+
+def _make_cue(
+    feature: Feature, label: str, rest: float, read: Sequence[tuple[Example, bool]], beside: Sequence[bool]
+) -> Cue:
+    """A cue from its rows and the held-out ones, each with whether it has the answer."""
+    examples = tuple(row for row, _ in sorted(read, key=lambda one: one[1]))
+    conflicts = sum(not is_right for _, is_right in read)
+    return Cue(feature, label, len(read), conflicts, rest, len(beside), beside.count(False), examples)
 
 
 def _choose(features: Mapping[Feature, np.ndarray], has_label: Mapping[str, np.ndarray]) -> list[tuple[Feature, str]]:
@@ -298,31 +248,20 @@ def _has_options(rows: Sequence[Example]) -> bool:
     return sum(len(one) > 1 for one in texts) > len(rows) / 2 and len({tuple(sorted(one)) for one in texts}) > len(rows) / 4
 
 
-def _option_cues(task: str, rows: Sequence[Example], held_out: Sequence[Example]) -> list[Cue]:
+def _option_cues(rows: Sequence[Example], held_out: Sequence[Example]) -> list[Cue]:
     """Rules that find the right option without reading the question: a place, the longest, what shares words with it."""
     picked, others_picked = _read_picks(rows), _read_picks(held_out)
     features = sorted({feature for one in picked for feature in one})
     found = []
     for feature in features:
-        own = [(position, *one[feature]) for position, one in enumerate(picked) if feature in one]
+        own = [(row, *one[feature]) for row, one in zip(rows, picked, strict=True) if feature in one]
         wins, chance = sum(is_right for _, is_right, _ in own), float(np.mean([share for _, _, share in own]))
         kappa = (wins / len(own) - chance) / (1 - chance)
         is_rule = len(own) >= MIN_CUE_ROWS and kappa >= LEAST_OPTION_KAPPA
-        if not is_rule or binomial_tail(wins, len(own), chance) * len(features) >= ALPHA:
-            continue
-        beside = [one[feature][0] for one in others_picked if feature in one]
-        cue = Cue(
-            task=task,
-            feature=feature,
-            label="",
-            rows=len(own),
-            conflicts=len(own) - wins,
-            rest=1 - chance,
-            held_out=len(beside),
-            held_out_conflicts=len(beside) - sum(beside),
-            examples=tuple(rows[position] for position, _, _ in sorted(own, key=lambda one: one[1])),
-        )
-        found.append((-kappa, cue))
+        if is_rule and binomial_tail(wins, len(own), chance) * len(features) < ALPHA:
+            beside = [one[feature][0] for one in others_picked if feature in one]
+            read = [(row, is_right) for row, is_right, _ in own]
+            found.append((-kappa, _make_cue(feature, "", 1 - chance, read, beside)))
     return [cue for _, cue in sorted(found, key=lambda one: one[0])][:MAX_CUES]
 
 

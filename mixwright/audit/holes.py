@@ -10,16 +10,16 @@ import bisect
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from mixwright.audit.leaks import find_leaks
-from mixwright.audit.skills import Skills, read_skills
 from mixwright.audit.text import count_tokens
 from mixwright.corpus import Corpus, texts
 from mixwright.skeleton import skeleton
+from mixwright.tool_calls import decode, find_calls
 
 Kind = Literal["task", "level", "skill", "detail", "pair", "steps", "form", "length"]
 OF_SKILLS: tuple[Kind, ...] = ("skill", "detail", "pair", "steps")
@@ -110,11 +110,6 @@ class Hole:
     is_hole: bool
     """Chance does not explain it."""
 
-    def describe(self) -> dict[str, Any]:
-        """Return what is lacking, as a row of a list."""
-        levels = sorted({need.level for need in self.rows if need.level is not None})
-        return {"kind": self.kind, "missing": self.what, "levels": levels, "held_out_rows": len(self.rows)}
-
 
 @dataclass(frozen=True)
 class Coverage:
@@ -133,15 +128,13 @@ def find_coverage(corpus: Corpus) -> Coverage:
     needs: dict[str, list[Need]] = defaultdict(list)
     copied = iter(find_leaks(corpus).copied.tolist())
     for batch in corpus.batches():
-        names = ("id", "task", "source", "split", "level", "skills", "answer")
-        columns = (batch.column(name).to_pylist() for name in names)
-        for name, task, source, split, level, named, gold, target in zip(*columns, texts(batch, "target"), strict=True):
-            own, answer = supplies[task] if split != "eval" else None, gold or target or ""
+        for row, target in zip(batch.to_pylist(), texts(batch, "target"), strict=True):
+            own = supplies[row["task"]] if row["split"] != "eval" else None
             if next(copied):
                 continue
-            need = _read_need(name, source, level, read_skills(tuple(named or ()), answer), answer)
+            need = _read_need(row, row["answer"] or target)
             if own is None:
-                needs[task].append(need)
+                needs[row["task"]].append(need)
             else:
                 own.add(need)
                 together.add(need)
@@ -150,8 +143,9 @@ def find_coverage(corpus: Corpus) -> Coverage:
     return Coverage(tuple(holes), _cells(needs_by_task, holes))
 
 
-def _read_need(row_id: str, source: str, level: float | None, skills: Skills, answer: str) -> Need:
-    sequence, tokens = skills.sequence, count_tokens(answer)
+def _read_need(row: Mapping[str, Any], answer: str) -> Need:
+    skills, level, tokens = read_skills(tuple(row["skills"] or ()), answer), row["level"], count_tokens(answer)
+    sequence = skills.sequence
     length = round(STEPS_PER_DOUBLING * math.log2(tokens)) if tokens else None
     names: dict[Kind, Iterable[str]] = {
         "level": () if level is None else (f"{level + 0.0:.12g}",),
@@ -164,7 +158,43 @@ def _read_need(row_id: str, source: str, level: float | None, skills: Skills, an
     }
     each_once: Names = {kind: list(dict.fromkeys(own)) for kind, own in names.items()}
     is_parsed = skills.parsed and bool(sequence or skills.others)
-    return Need(row_id, source, level, each_once, length, is_parsed, bool(sequence) and not skills.parsed)
+    return Need(row["id"], row["source"], level, each_once, length, is_parsed, bool(sequence) and not skills.parsed)
+
+
+class Skills(NamedTuple):
+    """What a row needs."""
+
+    sequence: tuple[str, ...] = ()
+    """Skills in the order in which they are used; two that follow each other are a pair."""
+    others: tuple[str, ...] = ()
+    """Further things it needs, in no order, such as the arguments of a tool."""
+    parsed: bool = True
+    """Read from texts, where nobody named them."""
+
+
+def read_skills(named: tuple[str, ...], answer: str) -> Skills:
+    """The skills that a row names; else those of the tool calls in its answer.
+
+    Examples:
+        >>> read_skills((), '{"tool": "alarm", "time": "7:00"}')[:2]
+        (('tool alarm',), ('alarm(time)',))
+        >>> read_skills((), '<tool_call>{"name": "find", "arguments": {"a": 1}}</tool_call>')[:2]
+        (('tool find',), ('find(a)',))
+    """
+    if named:
+        return Skills(named, parsed=False)
+    calls = find_calls(answer)
+    if not calls:
+        return _read_keys(answer)
+    used = [f"{call.name}({key})" for call in calls if isinstance(call.arguments, dict) for key in call.arguments]
+    return Skills(tuple(f"tool {call.name}" for call in calls), tuple(dict.fromkeys(used)))
+
+
+def _read_keys(answer: str) -> Skills:
+    """Return the keys of an answer that is a JSON object, or a list of some."""
+    value = decode(answer)
+    objects = [one for one in (value if isinstance(value, list) else [value]) if isinstance(one, dict)]
+    return Skills((), tuple(dict.fromkeys(f"key {key}" for one in objects for key in one)))
 
 
 def coarse_form(answer: str) -> str:

@@ -175,10 +175,10 @@ def faults_of(row: LabelledRow) -> set[str]:
     found = set(row.faults)
     if "left out" in found:
         return found
-    if not row.targets.any():
-        return found | {"no target"} | ({"cut"} if row.full_tokens > len(row.ids) else set())
     if row.full_tokens > len(row.ids):
         found.add("cut")
+    if not row.targets.any():
+        return found | {"no target"}
     if row.words is not None and not row.words.all():
         outside = row.targets & ~row.words
         if row.targets[1:].all():

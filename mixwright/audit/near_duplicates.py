@@ -33,6 +33,8 @@ MIN_WORD_RUNS = 6
 TEMPLATE_RUN_MIN_SHARE = 0.05
 PASSAGE_WORDS = 6
 """Words of a sentence that two prompts share, from which on it is taken for a text that both ask about."""
+NEAR_SIMILARITY = 0.7
+"""Jaccard similarity of word runs from which on two prompts are nearly the same."""
 ALIKE_SIMILARITY = 0.3
 """Jaccard similarity of word runs from which on two prompts are worded alike."""
 COPIES_SHARE = 0.1
@@ -132,12 +134,10 @@ class NearIndex:
 
     Args:
         held_out: rows to find near-duplicates of; the caller bounds their number.
-        similarity: least Jaccard similarity of the word runs, 0..1.
     """
 
-    def __init__(self, held_out: Sequence[Row], similarity: float) -> None:
+    def __init__(self, held_out: Sequence[Row]) -> None:
         self.rows = held_out
-        self.similarity = similarity
         runs_by_task: dict[str, list[set[int]]] = defaultdict(list)
         runs = [word_runs(normal_words(row.prompt)) for row in held_out]
         for row, row_runs in zip(held_out, runs, strict=True):
@@ -149,19 +149,13 @@ class NearIndex:
         self._keys = {key for position, key in enumerate(self._key_by_position) if self._sketches[position]}
         self._answers = {answer for _, answer in self._keys}
 
-    def find_near(self, row: Row, prompt_words: Sequence[str] | None = None) -> list[int]:
-        """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same.
-
-        Args:
-            row: any row.
-            prompt_words: the words of its prompt, where they are known.
-        """
+    def find_near(self, row: Row) -> list[int]:
+        """Positions in `rows` of what `row` nearly is; prompts with the same normal form are not near, they are the same."""
         if read_stated_answer(row.answer) not in self._answers or (key := numbers_and_answer(row)) not in self._keys:
             return []
-        runs = word_runs(normal_words(row.prompt) if prompt_words is None else prompt_words)
         return [
             position
-            for position, _ in self._sketches.find_alike(self._sketches.make(runs), self.similarity)
+            for position in self._find_alike(row)
             if self._key_by_position[position] == key and normal_form(row.prompt) != normal_form(self.rows[position].prompt)
         ]
 
@@ -186,13 +180,16 @@ class NearIndex:
         worded_alike = sum(
             position in sought and self._key_by_position[position] != key and self._is_comparable(position, key)
             for row, key in zip(other_rows, keys, strict=True)
-            for position, _ in self._sketches.find_alike(
-                self._sketches.make(word_runs(normal_words(row.prompt))), self.similarity
-            )
+            for position in self._find_alike(row)
         )
         differing_pairs = (worded_alike + DEVIATIONS * math.sqrt(worded_alike)) * count / max(len(other_rows), 1)
         expected_pairs = differing_pairs * of_near / (1 - of_near) + UNSEEN_PAIR_ROWS * of_alike / (1 - of_alike)
         return len(positions) * -math.expm1(-expected_pairs / max(len(positions), 1))
+
+    def _find_alike(self, row: Row) -> list[int]:
+        """Positions in `rows` of what is worded like `row`."""
+        sketch = self._sketches.make(word_runs(normal_words(row.prompt)))
+        return [position for position, _ in self._sketches.find_alike(sketch, NEAR_SIMILARITY)]
 
     def _is_comparable(self, position: int, key: Key) -> bool:
         return len(self._key_by_position[position][0]) == len(key[0])
@@ -262,22 +259,16 @@ class Siblings:
         return held_out * -math.expm1(-share * self.alike_rows_per_train_row * train) if share < COPIES_SHARE else 0.0
 
 
-def count_siblings(train: Sequence[Row], held_out: Sequence[Row], similarity: float) -> Siblings:
-    """Count among samples of one task's rows.
-
-    Args:
-        train: sampled train rows.
-        held_out: sampled held-out rows.
-        similarity: least Jaccard similarity of near-duplicates.
-    """
+def count_siblings(train: Sequence[Row], held_out: Sequence[Row]) -> Siblings:
+    """Count among samples of one task's rows, of train and held out."""
     texts, keys = [normal_words(row.prompt) for row in train], [numbers_and_answer(row) for row in train]
     runs = [word_runs(text) for text in texts]
-    sketches, middle = Sketches(common_runs(runs)), (ALIKE_SIMILARITY + similarity) / 2
+    sketches, middle = Sketches(common_runs(runs)), (ALIKE_SIMILARITY + NEAR_SIMILARITY) / 2
     pairs, agreeing = Counter[str](), Counter[str]()
     for position, row_runs in enumerate(runs):
         own = sketches.make(row_runs)
-        for other, pair_similarity in sketches.find_alike(own, ALIKE_SIMILARITY):
-            kind = "near" if pair_similarity >= similarity else "middling" if pair_similarity >= middle else "less alike"
+        for other, likeness in sketches.find_alike(own, ALIKE_SIMILARITY):
+            kind = "near" if likeness >= NEAR_SIMILARITY else "middling" if likeness >= middle else "less alike"
             kind = "same" if texts[position] == texts[other] else kind
             pairs[kind] += 1
             agreeing[kind] += keys[position] == keys[other]
@@ -313,16 +304,15 @@ class NearRepeats:
     """Such pairs by chance."""
 
 
-def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: float) -> list[NearRepeats]:
+def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray) -> list[NearRepeats]:
     """Tasks whose train rows have near-duplicates among them; rows that are the same are left to others.
 
     Args:
         corpus: read once.
         reader: of the corpus.
         train: int64, row numbers of the train rows, each of those that repeat an earlier one left out.
-        similarity: least Jaccard similarity of word runs, 0..1.
     """
-    index = NearIndex(tuple(reader.sample(train, MAX_TRAIN_ROWS_INDEXED)), similarity)
+    index = NearIndex(tuple(reader.sample(train, MAX_TRAIN_ROWS_INDEXED)))
     is_searched = np.zeros(len(corpus), bool)
     is_searched[train] = True
     repeating_row: dict[int, int] = {}
@@ -350,7 +340,7 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray, similarity: 
         half_positions = shuffled[: 2 * ROWS_COMPARED_PER_TASK : 2]
         other_half_rows = [index.rows[position] for position in shuffled[1 : 2 * ROWS_COMPARED_PER_TASK : 2]]
         task_rows = [index.rows[position] for position in shuffled[: 5 * ROWS_COMPARED_PER_TASK]]
-        siblings = count_siblings(task_rows, task_rows[:ROWS_COMPARED_PER_TASK], similarity)
+        siblings = count_siblings(task_rows, task_rows[:ROWS_COMPARED_PER_TASK])
         expected_by_words = index.expected_near(half_positions, other_half_rows, size, siblings)
         expected_by_words *= len(positions) / len(half_positions)
         expected_rows = max(expected_by_words, siblings.expected_near(len(positions), size))

@@ -9,7 +9,7 @@ import functools
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +18,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, normal_form, read_conclusion
+from mixwright.audit.text import BRIEF_ANSWER_CHARACTERS, common_length, normal_form, read_conclusion
 from mixwright.corpus import Corpus, texts
 from mixwright.corpus.reading import task_of
 from mixwright.corpus.rows import decode, pc, pick_batches
+from mixwright.errors import InputError, join_some
 from mixwright.records import Example, Observation, plain
 from mixwright.tool_calls import text_of
 
@@ -34,8 +35,10 @@ MAX_NAMES_SHOWN = 5
 MAX_PAIRS_LISTED, MAX_PAIRS_IN_FILES = 10_000, 1_000_000
 """Pairs of rows listed as evidence of one observation; and where they are written to files. A message says when there are
 more."""
-SAMPLE_ROWS = 2000
-"""Rows of a task and split that templates and nulls are worked out on."""
+SAMPLE_ROWS, SAMPLE_ROWS_TOGETHER = 2000, 100_000
+"""Rows of a task and split that templates, nulls, cues and contexts are worked out on; and of all tasks, where rows are read
+whole.
+"""
 READ_ROWS_OF_TASK, READ_ROWS, MIN_READ_ROWS = 20_000, 40_000, 20
 """Training rows that checks of steps and of pairs read: of a task, of all together, and of each of many tasks at least."""
 SHORT_TURN_WORDS = 6
@@ -110,17 +113,12 @@ def _rows_and_chats(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Row, st
     """Rows, each with its prompt as JSON where it is a chat."""
     number = 0
     for batch in batches:
-        answers = (value or "" for value in batch.column("answer").to_pylist())
-        text_columns = (texts(batch, name) for name in ("prompt", "target", "chosen"))
-        plain_columns = (batch.column(name).to_pylist() for name in ("task", "split", "prompt", "chat"))
-        for task, split, chat_prompt, chat, answer, prompt, target, chosen in zip(
-            *plain_columns, answers, *text_columns, strict=True
-        ):
-            answer_text, written = answer or target or chosen, target or chosen or answer
-            yield (
-                Row(number, task, split, prompt or answer_text, *((answer_text, written) if prompt else ("", ""))),
-                chat_prompt if chat else None,
-            )
+        sides = (texts(batch, name) for name in ("prompt", "target", "chosen"))
+        for line, prompt, target, chosen in zip(batch.select(_COLUMNS).to_pylist(), *sides, strict=True):
+            gold = line["answer"] or ""
+            answer, written = gold or target or chosen, target or chosen or gold
+            own = (answer, written) if prompt else ("", "")
+            yield Row(number, line["task"], line["split"], prompt or answer, *own), line["prompt"] if line["chat"] else None
             number += 1
 
 
@@ -138,11 +136,9 @@ class Reader:
         self._table = corpus.table
 
     def rows(self, numbers: np.ndarray) -> list[Row]:
-        """The rows of these numbers (int64), in their order."""
-        ascending = np.unique(numbers)
-        found = rows(pick_batches(self._table.select(_COLUMNS), ascending))
-        row_by_number = {number: row._replace(number=number) for number, row in zip(ascending.tolist(), found, strict=True)}
-        return [row_by_number[number] for number in numbers.tolist()]
+        """The rows of these ascending numbers (int64)."""
+        found = rows(pick_batches(self._table.select(_COLUMNS), numbers))
+        return [row._replace(number=number) for number, row in zip(numbers.tolist(), found, strict=True)]
 
     def iterate(self, numbers: np.ndarray) -> Iterator[tuple[int, Example]]:
         """Row number and example, for these numbers (int64), in file order; one batch in memory at a time."""
@@ -163,18 +159,15 @@ class Reader:
         return self.rows(draw_sample(members, size))
 
     def pair_evidence(
-        self, pairs: Sequence[tuple[int, int]], first_prefix: str, second_prefix: str, *, near: bool = False
+        self, pairs: Sequence[tuple[int, int]], *prefixes: str, near: bool = False
     ) -> tuple[dict[str, Any], ...]:
         """The first `max_evidence` pairs of row numbers, with prefixes for the fields of either row; `near` if they
         are alike and not the same.
         """
         listed = pairs[: self.max_evidence]
-        example_by_number = self.examples(np.unique(np.array(listed, np.int64)))
+        examples = self.examples(np.unique(np.array(listed, np.int64)))
         near_field = {"near": True} if near else {}
-        return tuple(
-            _make_evidence(example_by_number[first], example_by_number[second], first_prefix, second_prefix) | near_field
-            for first, second in listed
-        )
+        return tuple(_make_evidence([examples[number] for number in pair], prefixes) | near_field for pair in listed)
 
 
 def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
@@ -182,6 +175,19 @@ def draw_sample(numbers: np.ndarray, size: int) -> np.ndarray:
     if len(numbers) <= size:
         return numbers
     return np.sort(np.random.default_rng(0).choice(numbers, size, replace=False))
+
+
+def sample_tasks(
+    reader: Reader, numbers_by_task: Mapping[str, np.ndarray], least: int
+) -> Iterator[tuple[str, list[Example]]]:
+    """Samples of the tasks with at least so many of these rows (int64), tasks with most rows first, while few were read."""
+    left = SAMPLE_ROWS_TOGETHER
+    for task, numbers in sorted(numbers_by_task.items(), key=lambda one: (-len(one[1]), one[0])):
+        sample = draw_sample(numbers, min(SAMPLE_ROWS, left))
+        if len(sample) < least:
+            return
+        left -= len(sample)
+        yield task, list(reader.examples(sample).values())
 
 
 def has_held_out(corpus: Corpus) -> bool:
@@ -224,6 +230,18 @@ def rows_by_task(corpus: Corpus, split: str | None = None) -> dict[str, np.ndarr
     return {tasks.dictionary[code].as_py(): numbers[positions] for code, positions in by_code.items()}
 
 
+def check_columns(corpus: Corpus, columns: Sequence[str], option: str) -> None:
+    """Raise InputError for columns, which an option names, that no row has."""
+    left = set(columns)
+    for batch in corpus.batches() if left else ():
+        for name in sorted(left):
+            mentions = batch.filter(pc.match_substring(batch.column("extra"), json.dumps(name))).column("extra")
+            left -= {name} if any(name in json.loads(extra) for extra in mentions.to_pylist()) else set()
+    if left:
+        got = f"none called {join_some(sorted(left)) or repr('')}"
+        raise InputError(f"columns of the rows ({option})", got, "Name columns that Mixwright does not read itself.")
+
+
 def tasks_of_files(corpus: Corpus) -> frozenset[str]:
     """Names of tasks that are those of their files, where several files are read; a task column can name them so, too."""
     tasks = rows_by_task(corpus)
@@ -233,23 +251,20 @@ def tasks_of_files(corpus: Corpus) -> frozenset[str]:
     return found if len(found) > 1 else frozenset()
 
 
-def _make_evidence(first: Example, second: Example, first_prefix: str, second_prefix: str) -> dict[str, Any]:
+def _make_evidence(pair: Sequence[Example], prefixes: Sequence[str]) -> dict[str, Any]:
     """Where two rows are to be found, and how they read where they begin to differ."""
-    prompts = excerpts(plain(first.prompt), plain(second.prompt))
-    answers = excerpts(*(row.answer or plain(row.target) or plain(row.chosen) for row in (first, second)))
+    prompts = excerpts(*(plain(row.prompt) for row in pair))
+    answers = excerpts(*(row.answer or plain(row.target) or plain(row.chosen) for row in pair))
     evidence: dict[str, Any] = {}
-    for example, prefix, prompt, answer in zip(
-        (first, second), (first_prefix, second_prefix), prompts, answers, strict=True
-    ):
-        fields = {"id": example.id, "source": example.source, "task": example.task, "prompt": prompt, "answer": answer}
+    for row, prefix, prompt, answer in zip(pair, prefixes, prompts, answers, strict=True):
+        fields = {"id": row.id, "source": row.source, "task": row.task, "prompt": prompt, "answer": answer}
         evidence |= {f"{prefix}{name}": value for name, value in fields.items()}
     return evidence
 
 
 def excerpts(first: str, second: str) -> tuple[str, str]:
     """`EXCERPT_CHARACTERS` of each text: where they begin to differ; or, where one holds the other, where that stands."""
-    differences = (pair for pair in enumerate(zip(first, second, strict=False)) if pair[1][0] != pair[1][1])
-    shared_characters = next((position for position, _ in differences), min(len(first), len(second)))
+    shared_characters = common_length(first, second)
     first_start = second_start = (
         max(0, shared_characters - EXCERPT_CHARACTERS_BEFORE) if max(len(first), len(second)) > EXCERPT_CHARACTERS else 0
     )

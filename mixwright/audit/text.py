@@ -218,6 +218,12 @@ def numbers_as_written(text: str) -> tuple[str, ...]:
     return tuple("".join(figure.split()) for figure in _FIGURE.findall(_strip_quotes(visible_text)))
 
 
+def common_length(first: str, second: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(first), len(second)))
+
+
 def count_tokens(text: str) -> int:
     """Words, single digits and signs: an estimate of tokens that needs no tokenizer."""
     return len(_ESTIMATED_TOKEN.findall(text))

@@ -67,7 +67,7 @@ class WrappedIndex:
                 break
             word_lists.append(prompt_words)
         self.rows = held_out[: len(word_lists)]
-        runs_by_row = [_hash_runs(prompt_words) for prompt_words in word_lists]
+        runs_by_row = [np.array(list(map(hash, _runs(prompt_words))), np.int64) for prompt_words in word_lists]
         template_runs = _find_template_runs(self.rows, runs_by_row)
         self.entries = [
             _make_entry(prompt_words, row_runs, template_runs[row.task])
@@ -103,14 +103,14 @@ class WrappedIndex:
         entry = self.entries[position]
         return entry.text.split(" ")[entry.start : entry.stop]
 
-    def matches(self, row: Row, prompt_words: list[str], *, is_turn: bool = False) -> Iterator[Match]:
+    def matches(self, row: Row, *, is_turn: bool = False) -> Iterator[Match]:
         """Every indexed row that the train row holds or is held by; a turn of a chat is only looked for inside others.
 
         Args:
             row: a train row.
-            prompt_words: the words of its prompt.
             is_turn: whether it is one turn of the chat that was given before.
         """
+        prompt_words = normal_words(row.prompt)
         runs = list(map(hash, _runs(prompt_words)))
         may_hold = [] if is_turn else self._anchor_runs.intersection(runs)
         may_be_held = len(prompt_words) >= MIN_PROMPT_WORDS and all(
@@ -121,16 +121,16 @@ class WrappedIndex:
         joined_words = f" {' '.join(prompt_words)} "
         if may_hold:
             for position in {position for run in may_hold for position in self._anchors[run]}:
-                if self._sought_texts[position] in joined_words and (match := self._match_inside(position, row)):
-                    yield match
+                if self._sought_texts[position] in joined_words and self._match_inside(position, row):
+                    yield position, True
         if may_be_held:
             yield from self._match_around(row, np.array(runs, np.int64), joined_words)
 
-    def _match_inside(self, position: int, row: Row) -> Match | None:
-        """The indexed row's words inside the train row's."""
+    def _match_inside(self, position: int, row: Row) -> bool:
+        """Whether the indexed row's words stand inside the train row's."""
         entry, held_out = self.entries[position], self.rows[position]
         if indented_lines(held_out.prompt) not in indented_lines(row.prompt):
-            return None
+            return False
         inner, outer = _parse(held_out.prompt), _parse(row.prompt)
         both_answered = bool(held_out.answer and row.answer)
         for start, stop in ((0, len(inner.words)), (entry.start, entry.stop)):
@@ -139,17 +139,16 @@ class WrappedIndex:
                 continue
             agrees = _answers_agree(held_out, row) or _answer_follows(held_out, outer.words[end : end + ANSWER_TAIL_WORDS])
             if agrees and (both_answered or stop - start == len(inner.words)):
-                return position, True
-        return None
+                return True
+        return False
 
     def _match_around(self, row: Row, runs: np.ndarray, joined_words: str) -> Iterator[Match]:
         """Indexed rows that end with the train row's words, but for their template and a word or three (`Answer:`)."""
         first_places, end_places = self._find_places(runs)
         rarest = int(np.argmin(end_places - first_places))
         holders = self._run_rows[first_places[rarest] : end_places[rarest]].tolist()
-        for position in (
-            holders if len(holders) <= self._max_generic_rows else ()
-        ):  # else nothing but what many held-out prompts have
+        # of more holders nothing but what many held-out prompts have
+        for position in holders if len(holders) <= self._max_generic_rows else ():
             entry = self.entries[position]
             if joined_words[1:-1] not in entry.text:
                 continue
@@ -215,9 +214,7 @@ def _is_word(token: str) -> bool:
     return token.isalpha() or all(unicodedata.category(character)[0] in "LM" for character in token)
 
 
-@functools.lru_cache(maxsize=512)
-def _parse(text: str) -> _Text:
-    return _Text(text)
+_parse = functools.lru_cache(maxsize=512)(_Text)
 
 
 def _answers_agree(held_out: Row, row: Row) -> bool:
@@ -228,10 +225,6 @@ def _answer_follows(held_out: Row, tail: list[str]) -> bool:
     """Whether the answer stands in the words behind the copy."""
     answer = " ".join(normal_words(read_conclusion(held_out.answer)))
     return bool(answer) and f" {answer} " in f" {' '.join(tail)} ".casefold()
-
-
-def _hash_runs(prompt_words: list[str]) -> np.ndarray:
-    return np.array(list(map(hash, _runs(prompt_words))), np.int64)
 
 
 def _runs(prompt_words: list[str]) -> Iterator[tuple[str, str, str]]:

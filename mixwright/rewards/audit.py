@@ -25,7 +25,6 @@ from mixwright.rewards.behaviours import (
     FORMS,
     OWN_COMPLETION_EDITS,
     SENTENCE_FORM,
-    TAKEN_BACK,
     Behaviour,
     Item,
     write_behaviour,
@@ -77,10 +76,6 @@ class Scores:
         texts = zip(self.texts, *self.parts, strict=True)
         return sum(text is not None and all(value is None for value in values) for text, *values in texts)
 
-    def failures(self) -> list[tuple[int, str]]:
-        """(item, what was raised or returned in place of a number)."""
-        return [(n, value) for part in self.parts for n, value in enumerate(part) if isinstance(value, str)]
-
     @property
     def mean(self) -> float:
         """Return the mean total; NaN if there is none."""
@@ -116,8 +111,7 @@ def audit_rewards(
         InputError: a function cannot be imported, or hangs.
     """
     with RewardProcess(names) as process:
-        auditor = _Auditor(process, tuple(weights), items, columns)
-        return auditor.audit()
+        return _Auditor(process, tuple(weights), items, columns).audit()
 
 
 class _Fault(NamedTuple):
@@ -202,13 +196,8 @@ class _Auditor:
         count = sum(text is not None for text in own)
         if not count:
             return
-        edited = {
-            name: [None if text is None else edit(text) for text in own] for name, (_, edit) in OWN_COMPLETION_EDITS.items()
-        }
         form = FORMS[best_form]
-        edited[TAKEN_BACK] = [
-            None if item.own is None else f"{item.own}\nNo, that is wrong.\n{form(item.other)}" for item in self.items
-        ]
+        edited = {edit.name: [edit.write(item, form) for item in self.items] for edit in OWN_COMPLETION_EDITS}
         scores = self.score({OWN: own, **edited})
         pays = {name: (one.totals - low) / (high - low) for name, one in scores.items()}
         paid = pays[OWN] >= PAID_FROM
@@ -217,17 +206,14 @@ class _Auditor:
             if not any(_number(value) for value, text in zip(part, own, strict=True) if text is not None):
                 remedy = "Compare what it expects with these completions: the chat template may write their start."
                 self.tell("warning", "never paid", count, count, f"{name} earns 0 on all completions of the model", remedy)
-        for name in edited:
-            kind = OWN_COMPLETION_EDITS[name][0] if name in OWN_COMPLETION_EDITS else "wrong"
-            change, start, remedy = pays[name] - pays[OWN], "a completion of the model", f"{PAY_NO_LENGTH}."
+        for edit in OWN_COMPLETION_EDITS:
+            name, start, remedy = edit.name, "a completion of the model", f"{PAY_NO_LENGTH}."
+            change = pays[name] - pays[OWN]
             faults = [_Fault("error", "overpaid", change > SAME_WITHIN, f"{start} earns more {name} than as it is", remedy)]
-            if kind == "wrong":
-                is_still_paid, remedy = (
-                    paid & (pays[name] >= PAID_FROM),
-                    "Read the last answer; do not pay for several answers.",
-                )
-                faults = [_Fault("error", "overpaid", is_still_paid, f"{start} is still paid when it is {name}", remedy)]
-            elif kind == "same":
+            if edit.kind == "wrong":
+                is_case, remedy = paid & (pays[name] >= PAID_FROM), "Read the last answer; do not pay for several answers."
+                faults = [_Fault("error", "overpaid", is_case, f"{start} is still paid when it is {name}", remedy)]
+            elif edit.kind == "same":
                 message = f"{start} earns less {name} than as it is"
                 faults.append(_Fault("warning", "punished", change < -SAME_WITHIN, message, remedy))
             for fault in faults:
@@ -329,14 +315,14 @@ class _Auditor:
 
     def _tell_failures(self, scores_by_name: Mapping[str, Scores]) -> None:
         """Report exceptions and values that are not numbers."""
-        failed = {name: scores.failures() for name, scores in scores_by_name.items() if scores.failures()}
+        scored = ((name, part) for name, scores in scores_by_name.items() for part in scores.parts)
+        failed = [(name, n, value) for name, part in scored for n, value in enumerate(part) if isinstance(value, str)]
         if failed:
-            name, (first, *_) = next(iter(failed.items()))
-            message = f"the function fails, first on {name}: {first[1]}"
+            name, n, raised = failed[0]
+            message = f"the function fails, first on {name}: {raised}"
             remedy = "Return a number for every text, including empty and very long ones."
-            example = {"completion": (scores_by_name[name].texts[first[0]] or "")[:200], "answer": self.items[first[0]].gold}
-            total = _count_texts(scores_by_name)
-            self.tell("error", "failures", sum(map(len, failed.values())), total, message, remedy, (example,))
+            example = {"completion": (scores_by_name[name].texts[n] or "")[:200], "answer": self.items[n].gold}
+            self.tell("error", "failures", len(failed), _count_texts(scores_by_name), message, remedy, (example,))
 
     def _tell_unjudged(self, scores_by_name: Mapping[str, Scores]) -> None:
         """Report completions without a reward."""

@@ -23,7 +23,8 @@ Kind = Literal["wrong", "right", "same"]
 """What a completion should earn: as a wrong answer, as a right one, or exactly as a right one."""
 SENTENCE_FORM, COMMA_FORM = "sentence", "sentence that goes on"
 JSON_FORMS = ("JSON", "JSON in a code block")
-FORMS: Mapping[str, Callable[[str], str]] = {
+Form = Callable[[str], str]
+FORMS: Mapping[str, Form] = {
     "bare": lambda answer: answer,
     SENTENCE_FORM: lambda answer: f"The answer is {answer}.",
     COMMA_FORM: lambda answer: f"The answer is {answer} here, as I said.",
@@ -56,20 +57,6 @@ MARKS = ("ambiguous", "underspecified")
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 
 
-OWN_COMPLETION_EDITS: Mapping[str, tuple[Kind, Callable[[str], str]]] = {
-    "repeated three times": ("same", lambda text: "\n".join([text] * 3)),
-    "after long filler": ("same", lambda text: FILLER * PADDING_TIMES + text),
-    "with filler after it": ("same", lambda text: f"{text}\n{FILLER}"),
-    "after words of reasoning": ("same", lambda text: REASONING_WORDS * 3 + text),
-    "in a code block": ("right", lambda text: f"```\n{text}\n```"),
-    "cut at 90 %": ("right", lambda text: text[: len(text) * 9 // 10]),
-}
-"""What is done to completions of the model -> what the result should earn beside the completion as it was, and how. Cut ones
-and those in a code block may lose their reward."""
-TAKEN_BACK = "taken back"
-"""With a sentence after it that takes it back and a wrong answer: should earn as a wrong one."""
-
-
 @dataclass(frozen=True)
 class Item:
     """A row of the corpus, ready to be answered rightly and wrongly."""
@@ -92,6 +79,9 @@ class Item:
         return plain(self.example.prompt)
 
 
+Writer = Callable[[Item, Form], str | None]
+
+
 @dataclass(frozen=True)
 class Behaviour:
     """One way to answer."""
@@ -99,7 +89,7 @@ class Behaviour:
     name: str
     """In words that complete "the reward pays ..."."""
     kind: Kind
-    write: Callable[[Item, Callable[[str], str]], str | None]
+    write: Writer
     """The completion, from an item and the form in which the reward pays; None where the item has none."""
 
 
@@ -146,15 +136,20 @@ def _near_number(gold: str) -> str:
     return f"{gold[:-1]}{(int(digit) + 3) % 10}"
 
 
-def _listed(item: Item, form: Callable[[str], str]) -> str:
+def _listed(item: Item, form: Form) -> str:
     """The right answer among three, in the middle."""
     third = _near_number(item.other) if NUMBER.fullmatch(item.gold) else f"not {item.other}"
     return "\n".join(form(answer) for answer in (item.other, item.gold, third))
 
 
-def _edited(pattern: str, edit: Callable[[str], str]) -> Callable[[Item, Callable[[str], str]], str | None]:
+def _edited(pattern: str, edit: Callable[[str], str]) -> Writer:
     """Return a way to answer with an edit of right answers that match a pattern."""
     return lambda item, form: form(edit(item.gold)) if re.fullmatch(pattern, item.gold) else None
+
+
+def _own_edited(edit: Callable[[str], str]) -> Writer:
+    """Return a way to answer with an edit of what the model wrote."""
+    return lambda item, _: None if item.own is None else edit(item.own)
 
 
 def _between_nines(gold: str) -> str:
@@ -174,29 +169,25 @@ def _halves(gold: str) -> str:
 FRACTION = re.compile(r"(-?\d+)/(\d+)|(\\[dt]?frac)\{(-?\d+)\}\{(\d+)\}")
 
 
-def _other_denominator(item: Item, form: Callable[[str], str]) -> str | None:
-    return _change_fraction(item, form, lambda top, below: (top, f"{int(below) + 1}"))
-
-
-def _divided_elsewhere(item: Item, form: Callable[[str], str]) -> str | None:
+def _divide_elsewhere(top: str, below: str) -> tuple[str, str]:
     """The digits of a fraction with its line at another place: 1/23 for 12/3."""
-    return _change_fraction(
-        item,
-        form,
-        lambda top, below: (top[:-1], top[-1] + below) if len(top.lstrip("-")) > 1 else (top + below[0], below[1:]),
-    )
+    return (top[:-1], top[-1] + below) if len(top.lstrip("-")) > 1 else (top + below[0], below[1:])
 
 
-def _change_fraction(item: Item, form: Callable[[str], str], change: Callable[[str, str], tuple[str, str]]) -> str | None:
-    """Another fraction in the same notation; None where the answer is none, or nothing is left below the line."""
-    found = FRACTION.fullmatch(item.gold)
-    if found is None:
-        return None
-    plain_top, plain_below, command, top, below = found.groups()
-    top, below = change(plain_top or top, plain_below or below)
-    if not below.strip("0"):
-        return None
-    return form(f"{command}{{{top}}}{{{below}}}" if command else f"{top}/{below}")
+def _changed_fraction(change: Callable[[str, str], tuple[str, str]]) -> Writer:
+    """Return a way to answer with another fraction in the same notation; none where nothing is left below the line."""
+
+    def write(item: Item, form: Form) -> str | None:
+        found = FRACTION.fullmatch(item.gold)
+        if found is None:
+            return None
+        plain_top, plain_below, command, top, below = found.groups()
+        top, below = change(plain_top or top, plain_below or below)
+        if not below.strip("0"):
+            return None
+        return form(f"{command}{{{top}}}{{{below}}}" if command else f"{top}/{below}")
+
+    return write
 
 
 def _other_unit(gold: str) -> str:
@@ -204,11 +195,16 @@ def _other_unit(gold: str) -> str:
     return f"{number} {'m' if unit == 'kg' else 'kg'}"
 
 
-def _in_capitals(item: Item, form: Callable[[str], str]) -> str | None:
+def _revised(form: Form, first: str, second: str) -> str:
+    """Two answers, of which the second takes the first back."""
+    return f"{form(first)}\nNo, that is wrong.\n{form(second)}"
+
+
+def _in_capitals(item: Item, form: Form) -> str | None:
     return form(item.gold.upper()) if item.gold.isalpha() and len(item.gold) > 1 and not item.gold.isupper() else None
 
 
-def _all_options(item: Item, form: Callable[[str], str]) -> str | None:
+def _all_options(item: Item, form: Form) -> str | None:
     options = _options(item.example)
     return form(", ".join(options)) if len(options) > 1 else None
 
@@ -224,11 +220,7 @@ BEHAVIOURS = (
     Behaviour("a wrong answer after long filler", "wrong", lambda item, form: FILLER * PADDING_TIMES + form(item.other)),
     Behaviour("three answers, one of them right", "wrong", _listed),
     Behaviour("all options", "wrong", _all_options),
-    Behaviour(
-        "the right answer, taken back",
-        "wrong",
-        lambda item, form: f"{form(item.gold)}\nNo, that is wrong.\n{form(item.other)}",
-    ),
+    Behaviour("the right answer, taken back", "wrong", lambda item, form: _revised(form, item.gold, item.other)),
     Behaviour("two answers, undecided", "wrong", lambda item, form: form(f"{item.gold} or {item.other}")),
     Behaviour("a number that holds the right one (9x9)", "wrong", _edited(NUMBER.pattern, _between_nines)),
     Behaviour("a number with a rest (x.9)", "wrong", _edited(r"-?\d{1,15}", lambda gold: f"{gold}.9")),
@@ -236,19 +228,17 @@ BEHAVIOURS = (
     Behaviour("the digits of the right number, taken apart", "wrong", _edited(r"\d{3,15}", _halves)),
     Behaviour("the negative of the right number", "wrong", _edited(r"\d{1,15}", lambda gold: f"-{gold}")),
     Behaviour("the positive of the right number", "wrong", _edited(r"-[1-9]\d{0,14}", lambda gold: gold[1:])),
-    Behaviour("a fraction with another denominator", "wrong", _other_denominator),
-    Behaviour("the digits of a fraction, divided elsewhere", "wrong", _divided_elsewhere),
+    Behaviour(
+        "a fraction with another denominator", "wrong", _changed_fraction(lambda top, below: (top, str(int(below) + 1)))
+    ),
+    Behaviour("the digits of a fraction, divided elsewhere", "wrong", _changed_fraction(_divide_elsewhere)),
     Behaviour(
         "the right number with another unit", "wrong", _edited(r"-?\d+(\.\d+)? ?[A-Za-z\u00b0\u20ac$%][^\s\d]*", _other_unit)
     ),
     Behaviour("the right answer to another row", "wrong", lambda item, form: form(item.neighbour)),
     Behaviour("words of reasoning without an answer", "wrong", lambda item, form: REASONING_WORDS * 3),
     Behaviour("a wrong answer after words of reasoning", "wrong", lambda item, form: REASONING_WORDS * 3 + form(item.other)),
-    Behaviour(
-        "a right answer that corrects a wrong one",
-        "right",
-        lambda item, form: f"{form(item.other)}\nNo, that is wrong.\n{form(item.gold)}",
-    ),
+    Behaviour("a right answer that corrects a wrong one", "right", lambda item, form: _revised(form, item.other, item.gold)),
     Behaviour("a right answer with an empty line after it", "right", lambda item, form: f"{form(item.gold)}\n\n"),
     Behaviour("a right answer with commas for thousands", "right", _edited(r"-?\d{4,15}", lambda gold: f"{int(gold):,}")),
     Behaviour("a right answer as a decimal (x.0)", "right", _edited(r"-?\d{1,15}", lambda gold: f"{gold}.0")),
@@ -261,6 +251,21 @@ BEHAVIOURS = (
     Behaviour("a right answer in German", "same", lambda item, form: f"Die Lösung steht hier.\n{form(item.gold)}"),
 )
 """Everything that is tried, beside each form with a right and a wrong answer."""
+OWN_COMPLETION_EDITS = (
+    Behaviour("repeated three times", "same", _own_edited(lambda text: "\n".join([text] * 3))),
+    Behaviour("after long filler", "same", _own_edited(lambda text: FILLER * PADDING_TIMES + text)),
+    Behaviour("with filler after it", "same", _own_edited(lambda text: f"{text}\n{FILLER}")),
+    Behaviour("after words of reasoning", "same", _own_edited(lambda text: REASONING_WORDS * 3 + text)),
+    Behaviour("in a code block", "right", _own_edited(lambda text: f"```\n{text}\n```")),
+    Behaviour("cut at 90 %", "right", _own_edited(lambda text: text[: len(text) * 9 // 10])),
+    Behaviour(
+        "taken back",
+        "wrong",
+        lambda item, form: None if item.own is None else f"{item.own}\nNo, that is wrong.\n{form(item.other)}",
+    ),
+)
+"""What is done to completions of the model, which should earn what the completion as it was does, or when it is taken back
+what a wrong one does. Cut ones and those in a code block may lose their reward."""
 
 
 def write_behaviour(behaviour: Behaviour, item: Item, form: str) -> str | None:

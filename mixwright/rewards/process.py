@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mixwright.errors import InputError
-from mixwright.records import Example, plain
+from mixwright.records import Example, messages, plain
 from mixwright.run.progress import describe_work
 
 SECONDS_PER_CALL = 60.0
@@ -125,12 +125,8 @@ def _serve(link: Connection, names: Sequence[str], place: Any) -> None:
         for name in names:
             grader = load_grader(name)
             function = getattr(grader, "function", None)  # of the user's; the catalogue's graders have none
-            if function is not None:
-                callers.append(make_caller(function))
-            else:
-                callers.append(
-                    ("a grader", lambda asked, grader=grader: [grader.grade(a.example, a.completion) for a in asked])
-                )
+            by_grader = "a grader", lambda asked, grader=grader: [grader.grade(a.example, a.completion) for a in asked]
+            callers.append(by_grader if function is None else make_caller(function))
         link.send([kind for kind, _ in callers])
     except InputError as error:
         link.send(error)
@@ -206,15 +202,11 @@ def _message(example: Example, completion: str) -> Any:
     return completion if isinstance(example.prompt, str) else [{"role": "assistant", "content": completion}]
 
 
-def _prompt(example: Example) -> Any:
-    return example.prompt if isinstance(example.prompt, str) else [dict(turn) for turn in example.prompt]
-
-
 def _trl_arguments(asked: Sequence[Asked], parameters: Mapping[str, inspect.Parameter]) -> dict[str, Any]:
     names = dict.fromkeys(name for one in asked for name in one.columns)
     given: dict[str, Any] = {name: [one.columns.get(name) for one in asked] for name in names}
     given |= {
-        "prompts": [_prompt(one.example) for one in asked],
+        "prompts": [messages(one.example.prompt) for one in asked],
         "completions": [_message(one.example, one.completion) for one in asked],
         "completion_ids": [list(one.completion.encode()) for one in asked],
     }

@@ -29,7 +29,7 @@ CLONE = ROOT / "build" / "mutants"
 EQUIVALENT = Path(__file__).parent / "equivalent_mutants.yaml"
 MODULES = (
     *("estimates/*", "audit/checks/*", "plan/planners/*", "verdict/rules/cells", "verdict/rules/gate"),
-    *(f"audit/{name}" for name in ("case", "chance", "leaks", "near_duplicates", "overlap")),
+    *(f"audit/{name}" for name in ("chance", "leaks", "near_duplicates")),
     *("audit/wrapped", "plan/cells", "plan/validate", "plan/baseline"),
     "steer/selectors/*",
     *(f"steer/{name}" for name in ("gates", "controllers", "engine", "ledger", "policy")),

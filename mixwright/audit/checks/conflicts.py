@@ -9,12 +9,12 @@ Blind spot: which answer is right; wrong labels of prompts that stand once; long
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from typing import Any
 
 from mixwright.audit.conflicts import ConflictsOfTask, find_conflicts
 from mixwright.audit.rows import Reader, tasks_of_files
+from mixwright.audit.text import common_length
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.errors import join_some
@@ -91,8 +91,7 @@ def _show_answers(one: ConflictsOfTask, evidence: Mapping[str, Any]) -> str:
         clash, (other, usual) = one.clashes[0], one.pairs[0]
         answers = [clash.values[clash.numbers.index(number)] for number in (usual, other)]
     if max(map(len, answers)) > ANSWER_CHARACTERS:
-        same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*answers, strict=False))
-        start = max(0, sum(1 for _ in same) - ANSWER_CHARACTERS // 2)
+        start = max(0, common_length(*answers) - ANSWER_CHARACTERS // 2)
         answers = [answer[start : start + ANSWER_CHARACTERS] for answer in answers]
     return " and ".join(map(repr, answers))
 

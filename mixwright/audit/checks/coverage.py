@@ -58,9 +58,15 @@ def _observe(task: str, kind: Kind, holes: Sequence[Hole]) -> Observation:
         f"train would lack the likeliest of them in {max(chances):.1g} of cases, if both were drawn alike" if chances else ""
     )
     evidence = tuple(
-        hole.describe()
-        | {"of": hole.total, "chance": hole.chance}
-        | {"held_out_sources": [need.source or need.id for need in hole.rows[:IDS_SHOWN]]}
+        {
+            "kind": hole.kind,
+            "missing": hole.what,
+            "levels": sorted({need.level for need in hole.rows if need.level is not None}),
+            "held_out_rows": len(hole.rows),
+            "of": hole.total,
+            "chance": hole.chance,
+            "held_out_sources": [need.source or need.id for need in hole.rows[:IDS_SHOWN]],
+        }
         for hole in holes
     )
     return Observation(

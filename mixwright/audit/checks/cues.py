@@ -70,7 +70,7 @@ def _observe(cue: Cue, of_task: CuesOfTask) -> Observation:
     if cue.held_out:
         text += f" Of {cue.held_out:,} held-out rows with it {cue.held_out_conflicts:,} have another answer."
     evidence = tuple(_make_evidence(cue, example) for example in cue.examples)
-    return Observation("cues", cue.task, "warning", count, cue.rows, text, remedy, null, evidence)
+    return Observation("cues", of_task.task, "warning", count, cue.rows, text, remedy, null, evidence)
 
 
 def _make_evidence(cue: Cue, example: Any) -> dict[str, Any]:

@@ -9,16 +9,14 @@ Blind spot: near-duplicates of train rows beyond the 5000 looked for; prompts wi
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
 from mixwright.audit.chance import Template, chance_explains, format_expected
-from mixwright.audit.leaks import NEAR_SIMILARITY
 from mixwright.audit.near_duplicates import NearRepeats, near_repeats
-from mixwright.audit.rows import SAMPLE_ROWS, Reader, combine, fingerprints, positions_by_code
+from mixwright.audit.rows import SAMPLE_ROWS, Listing, Reader, combine, fingerprints, positions_by_code
 from mixwright.contracts import Check
-from mixwright.corpus import Corpus, texts
+from mixwright.corpus import Corpus
 from mixwright.corpus.rows import pc
-from mixwright.records import Observation
+from mixwright.records import Observation, plain
 
 Pairs = list[tuple[int, int]]
 
@@ -35,21 +33,18 @@ class Duplicates(Check):
         train = np.flatnonzero(~prints["held_out"])
         if not len(train):
             return []
-        positions = np.arange(len(train))
         first_same = _find_first_equal(combine(prints["normal"], prints["answer"])[train])
         first_same_exactly = _find_first_equal(combine(prints["exact"], prints["answer"])[train])
         observations: list[Observation] = []
         for code, task_positions in positions_by_code(prints["task"][train]).items():
-            name = tasks[code]
             repeats = task_positions[first_same[task_positions] < task_positions]
             exact = int((first_same_exactly[task_positions] < task_positions).sum())
             pairs = list(zip(train[repeats].tolist(), train[first_same[repeats]].tolist(), strict=True))
-            observations += _observe_repeats(reader, name, train[task_positions], exact, pairs)
-        observations += _observe_equal_sides(corpus, train, reader.max_evidence)
-        distinct_rows = train[first_same == positions]
-        observations += [
-            _observe_near(reader, near) for near in near_repeats(corpus, reader, distinct_rows, NEAR_SIMILARITY)
-        ]
+            observations += _observe_repeats(reader, tasks[code], train[task_positions], exact, pairs)
+        observations += _observe_equal_sides(corpus, reader, train)
+        distinct_rows = train[np.unique(first_same)]
+        near_ones = near_repeats(corpus, reader, distinct_rows)
+        observations += [_observe_near(reader, near) for near in near_ones]
         return observations or [
             Observation("duplicates", None, "info", 0, len(train), "No training row repeats another.", "")
         ]
@@ -70,26 +65,17 @@ def _observe_repeats(reader: Reader, name: str, task_rows: np.ndarray, exact: in
     return [Observation("duplicates", name, severity, len(pairs), total, text, remedy, null, evidence, drop="repeat_")]
 
 
-def _observe_equal_sides(corpus: Corpus, train: np.ndarray, most: int) -> list[Observation]:
+def _observe_equal_sides(corpus: Corpus, reader: Reader, train: np.ndarray) -> list[Observation]:
     """Report preference pairs with the same text on both sides, apart from space at the ends."""
-    paired_rows = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]]
-    if not len(paired_rows):
+    paired_rows, equal = train[pc.is_valid(corpus.table["chosen"]).to_numpy()[train]], Listing()
+    for _, row in reader.iterate(paired_rows):
+        if row.rejected is not None and plain(row.chosen).strip() == plain(row.rejected).strip():
+            equal.add({"id": row.id, "source": row.source})
+    if not equal.count:
         return []
-    equal_rows = paired_rows[np.concatenate([_sides_are_equal(batch) for batch in corpus.batches()])[paired_rows]]
-    if not len(equal_rows):
-        return []
-    evidence = tuple(corpus.table.select(["id", "source"]).take(equal_rows[:most]).to_pylist())
-    text = f"{len(equal_rows)} of {len(paired_rows)} preference pairs have equal sides, so they teach no preference."
-    count, total, null = len(equal_rows), len(paired_rows), "none: one side is preferred"
-    return [Observation("duplicates", None, "warning", count, total, text, "Remove them.", null, evidence, drop="")]
-
-
-def _sides_are_equal(batch: pa.RecordBatch) -> np.ndarray:
-    """Return for each row whether it has two sides that are the same."""
-    sides = zip(texts(batch, "chosen"), texts(batch, "rejected"), strict=True)
-    is_same = np.array([chosen.strip() == rejected.strip() for chosen, rejected in sides], bool)
-    has_both = pc.and_(pc.is_valid(batch.column("chosen")), pc.is_valid(batch.column("rejected")))
-    return is_same & has_both.to_numpy(zero_copy_only=False)
+    text = f"{equal.count} of {len(paired_rows)} preference pairs have equal sides, so they teach no preference."
+    count, total, null = equal.count, len(paired_rows), "none: one side is preferred"
+    return [Observation("duplicates", None, "warning", count, total, text, "Remove them.", null, tuple(equal.rows), drop="")]
 
 
 def _observe_near(reader: Reader, repeats: NearRepeats) -> Observation:

@@ -8,17 +8,19 @@ Blind spot: English words; whether a question or a refusal was called for; behav
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from mixwright.audit.pairs import Pair, read_pairs
 from mixwright.audit.rows import EXCERPT_CHARACTERS, Listing, sample_training_rows
-from mixwright.behaviours import BEHAVIOURS, IN_WORDS
+from mixwright.audit.text import common_length, count_tokens, normal_form
+from mixwright.behaviours import BEHAVIOURS, IN_WORDS, read_behaviours
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import sign_test
-from mixwright.records import Observation
+from mixwright.records import Example, Observation, plain
 
 MIN_PAIRS = 10
 """Pairs in which one side alone shows a behaviour, below which nothing is said."""
@@ -39,6 +41,13 @@ LENGTH = "length"
 TRIVIAL, WORSE, TURNED = "trivial", "worse", "turned"
 """Pairs whose rejected answer is none, that their scores contradict, and that another pair contradicts."""
 AT_RANDOM = "sides exchanged at random"
+FEW_TOKENS, MANY_TOKENS = 4, 12
+"""Tokens of an answer that says nothing, where the other side has so many."""
+MIN_REPEATS, MOST_DIFFERENT_SHARE = 3, 0.5
+"""Sentences from which on an answer repeats itself, where so small a share of them differ."""
+MIN_LETTERS_SHARE, MIN_CHARACTERS = 0.6, 12
+"""Share of letters and spaces below which a text of so many characters is no prose, where the other side is."""
+_SENTENCE = re.compile(r"[^.!?\n]+")
 
 
 @dataclass
@@ -56,30 +65,34 @@ class Sides:
     preferred: set[int] = field(default_factory=set, repr=False)
     """Hashes of prompt and sides of the pairs so far."""
 
-    def add(self, pair: Pair) -> None:
-        """Count a pair."""
+    def add(self, pair: Example) -> None:
+        """Count a row with a preferred and a rejected answer."""
         self.pairs += 1
+        prompt, (chosen, rejected) = plain(pair.prompt), without_common_start(plain(pair.chosen), plain(pair.rejected))
         row = {
             "id": pair.id,
             "source": pair.source,
-            "prompt": pair.prompt[-EXCERPT_CHARACTERS:],
-            "chosen": pair.chosen[:EXCERPT_CHARACTERS],
-            "rejected": pair.rejected[:EXCERPT_CHARACTERS],
+            "prompt": prompt[-EXCERPT_CHARACTERS:],
+            "chosen": chosen[:EXCERPT_CHARACTERS],
+            "rejected": rejected[:EXCERPT_CHARACTERS],
         }
-        if pair.longer:
-            self.counts[LENGTH, pair.longer] += 1
-        if pair.scores is not None and pair.scores[1] < pair.scores[2]:
-            self.score = pair.scores[0]
+        own, other = count_tokens(chosen), count_tokens(rejected)
+        if own != other:
+            self.counts[LENGTH, "chosen" if own > other else "rejected"] += 1
+        if (scores := read_scores(pair.extra)) is not None and scores[1] < scores[2]:
+            self.score = scores[0]
             self.listed[WORSE].add(row)
-        if hash((pair.prompt, pair.rejected, pair.chosen)) in self.preferred:
+        if hash((prompt, rejected, chosen)) in self.preferred:
             self.listed[TURNED].add(row)
-        self.preferred.add(hash((pair.prompt, pair.chosen, pair.rejected)))
-        if pair.has_no_answer:
+        self.preferred.add(hash((prompt, chosen, rejected)))
+        if is_trivial(rejected, chosen, prompt):
             self.listed[TRIVIAL].add(row)
             return
-        for name, side in pair.differing:
-            self.counts[name, side] += 1
-            self.listed[name].add(row | {"side": side})
+        for name, is_own, is_other in zip(BEHAVIOURS, read_behaviours(chosen), read_behaviours(rejected), strict=True):
+            if is_own != is_other:
+                side = "chosen" if is_own else "rejected"
+                self.counts[name, side] += 1
+                self.listed[name].add(row | {"side": side})
 
     def shown_by_one(self, name: str) -> tuple[int, int]:
         """Pairs in which the preferred side alone shows a behaviour, or is longer, and in which the rejected one does."""
@@ -107,8 +120,9 @@ class Preferences(Check):
         """
         by_task: dict[str, Sides] = defaultdict(Sides)
         sample = sample_training_rows(corpus, whole=self.whole)
-        for pair in read_pairs(sample.rows):
-            by_task[pair.task].add(pair)
+        for row in sample.rows:
+            if row.split != "eval" and row.chosen is not None and row.rejected is not None:
+                by_task[row.task].add(row)
         observations = [one for task, sides in sorted(by_task.items()) for one in _observe_task(task, sides)]
         if by_task and not observations:
             total = sum(sides.pairs for sides in by_task.values())
@@ -150,3 +164,34 @@ def _warn(task: str, sides: Sides, listed: str, count: int, text: str, remedy: s
     """Return a warning with the pairs that are listed under a name."""
     rows = tuple(sides.listed[listed].rows)
     return Observation("preferences", task, "warning", count, sides.pairs, text, remedy, null, rows)
+
+
+def read_scores(columns: Mapping[str, Any]) -> tuple[str, float, float] | None:
+    """Find two columns of numbers whose names differ in `chosen` and `rejected` alone, such as `score_chosen`."""
+    for name, value in columns.items():
+        other = columns.get(name.replace("chosen", "rejected"))
+        if "chosen" in name and isinstance(value, int | float) and isinstance(other, int | float):
+            return name, value, other
+    return None
+
+
+def without_common_start(first: str, second: str) -> tuple[str, str]:
+    """Two texts without what both begin with, up to the last line that they share: the dialogue that led to two answers."""
+    end = first.rfind("\n", 0, common_length(first, second)) + 1
+    return first[end:], second[end:]
+
+
+def is_trivial(answer: str, other: str, prompt: str) -> bool:
+    """Whether an answer is none beside the other one: nearly empty, one sentence repeated, the prompt, or no prose."""
+    if count_tokens(answer) < FEW_TOKENS and count_tokens(other) >= MANY_TOKENS:
+        return True
+    if prompt and normal_form(answer) == normal_form(prompt):
+        return True
+    sentences = [sentence.strip().casefold() for sentence in _SENTENCE.findall(answer) if sentence.strip()]
+    if len(sentences) >= MIN_REPEATS and len({*sentences}) <= MOST_DIFFERENT_SHARE * len(sentences):
+        return True
+    return _letters_share(answer) < MIN_LETTERS_SHARE <= _letters_share(other) and len(answer) >= MIN_CHARACTERS
+
+
+def _letters_share(text: str) -> float:
+    return sum(character.isalpha() or character.isspace() for character in text) / max(len(text), 1)

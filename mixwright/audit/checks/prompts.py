@@ -13,7 +13,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, draw_sample, rows, rows_by_task
+from mixwright.audit.rows import SAMPLE_ROWS, Reader, Row, rows, rows_by_task
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus
 from mixwright.records import Observation
@@ -98,7 +98,7 @@ def _observe_answers(corpus: Corpus) -> list[Observation]:
     """Report tasks whose prompts state the answer, beside how often they hold that of another row."""
     observations, reader = [], Reader(corpus)
     for task, numbers in rows_by_task(corpus, "train").items():
-        drawn = reader.rows(draw_sample(numbers, SAMPLE_ROWS))
+        drawn = reader.sample(numbers, SAMPLE_ROWS)
         read = [row for row in drawn if row.prompt and MIN_ANSWER <= len(row.answer) <= MAX_ANSWER]
         held, stated = _count_held(read, (row.answer for row in read))
         others = [read[place - 1].answer for place in range(len(read))]

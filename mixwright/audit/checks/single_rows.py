@@ -75,17 +75,12 @@ class SingleRows(Check):
     def check(self, corpus: Corpus) -> list[Observation]:
         """Return a warning for each task and kind of fault, with file and line of its rows."""
         faults, counts, lengths = _read_rows(corpus.batches())
-        numbers = defaultdict[tuple[str, str], list[int]](list)
-        details = defaultdict[tuple[str, str], Counter[str]](Counter)
-        for task, kind, number, detail in faults:
-            numbers[task, kind].append(number)
-            details[task, kind].update([detail] if detail else ())
         observations, reader = [], Reader(corpus, whole=self.whole)
-        for (task, kind), found in sorted(numbers.items()):
-            by_mark = lengths[task, False], lengths[task, True]
-            if (text := _describe(kind, len(found), counts[task], by_mark, details[task, kind])) is not None:
+        for (task, kind), found in sorted(faults.items()):
+            by_mark, details = (lengths[task, False], lengths[task, True]), Counter(detail for _, detail in found if detail)
+            if (text := _describe(kind, len(found), counts[task], by_mark, details)) is not None:
                 total = counts[task]["rows"]
-                rows = reader.first_examples(found)
+                rows = reader.first_examples([number for number, _ in found])
                 evidence = tuple(_show(row, prompt=kind == "unfilled prompts") for row in rows)
                 is_rare = kind.startswith("unfilled") and len(found) < max(3, MIN_FIELDS_SHARE * total)
                 is_note = is_rare or (kind == "unanswered" and not counts[task]["completions"])
@@ -100,37 +95,35 @@ class SingleRows(Check):
         return observations or [sound]
 
 
-Fault = tuple[str, str, int, str]
-"""Task, kind, row number, and the field or word that shows it."""
+Faults = dict[tuple[str, str], list[tuple[int, str]]]
+"""Task and kind -> row numbers, each with the field or word that shows it."""
 
 
 def _read_rows(
     batches: Iterable[pa.RecordBatch],
-) -> tuple[list[Fault], dict[str, Counter[str]], dict[tuple[str, bool], list[int]]]:
+) -> tuple[Faults, dict[str, Counter[str]], dict[tuple[str, bool], list[int]]]:
     """Return the faults of rows; per task the rows, completions, words and prose; and per task and whether it ends with a
     mark the lengths of prose.
     """
-    faults, counts, start = list[Fault](), defaultdict[str, Counter[str]](Counter), 0
-    lengths = defaultdict[tuple[str, bool], list[int]](list)
+    faults: Faults = defaultdict(list)
+    counts, lengths = defaultdict[str, Counter[str]](Counter), defaultdict[tuple[str, bool], list[int]](list)
+    start = 0
     for batch in batches:
-        columns = [batch.column(name).to_pylist() for name in ("task", "split", "answer", "chat", "prompt")]
-        written = [texts(batch, name) for name in ("prompt", "target", "chosen")]
-        is_null = [batch.column(name).is_null().to_pylist() for name in ("target", "chosen")]
-        for number, (task, split, answer, chat, raw, prompt, target, chosen, *nulls) in enumerate(
-            zip(*columns, *written, *is_null, strict=True), start
-        ):
-            if split == "eval":
+        sides = (texts(batch, name) for name in ("prompt", "target", "chosen"))
+        for number, (row, prompt, target, chosen) in enumerate(zip(batch.to_pylist(), *sides, strict=True), start):
+            if row["split"] == "eval":
                 continue
+            task, answer = row["task"], row["answer"]
             count = counts[task]
             count["rows"] += 1
-            completion, has_completion = target or chosen, not all(nulls)
+            completion, has_completion = target or chosen, (row["target"], row["chosen"]) != (None, None)
             if not prompt:  # a text without a prompt
                 completion, has_completion = completion or answer or "", True
             count["completions"] += has_completion
             for kind, detail in _faults_of(prompt, completion if has_completion else None, answer):
-                faults.append((task, kind, number, detail))
-            if chat and raw and _has_empty_turn(raw):
-                faults.append((task, "empty", number, "a turn before the last"))
+                faults[task, kind].append((number, detail))
+            if row["chat"] and _has_empty_turn(row["prompt"]):
+                faults[task, "empty"].append((number, "a turn before the last"))
             words = len(completion[:READ_CHARACTERS].split())
             count["words"] += words
             if words >= MIN_WORDS:
@@ -138,7 +131,7 @@ def _read_rows(
                 is_marked = not _is_unmarked(completion[-READ_CHARACTERS:])
                 lengths[task, is_marked].append(len(completion))
                 if not is_marked:
-                    faults.append((task, "cut", number, completion.split()[-1][-20:]))
+                    faults[task, "cut"].append((number, completion.split()[-1][-20:]))
         start += batch.num_rows
     return faults, counts, lengths
 

@@ -14,6 +14,7 @@ Blind spot: algebra with letters, words for numbers, code (see `code_comments`);
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,11 +23,18 @@ from typing import Any
 
 from mixwright.audit.rows import Listing, sample_training_rows
 from mixwright.audit.steps.call_faults import CallFaults
-from mixwright.audit.steps.equations import read_equations
-from mixwright.audit.steps.order import values_used_too_early
+from mixwright.audit.steps.equations import Equation, read_equations
 from mixwright.audit.steps.tool_events import has_calls, read_events
-from mixwright.audit.steps.worked import is_masked, read_mask, step_of
-from mixwright.audit.steps.wrong_values import NULL, Values, observe_values, placed, warning
+from mixwright.audit.steps.wrong_values import (
+    NULL,
+    Values,
+    is_masked,
+    observe_values,
+    placed,
+    read_mask,
+    step_of,
+    warning,
+)
 from mixwright.contracts import Check
 from mixwright.corpus import Corpus, texts
 from mixwright.estimates.intervals import wilson
@@ -35,6 +43,9 @@ from mixwright.tool_calls import RESULT_ROLES, find_tools
 
 MIN_DISORDERED, MOST_DISORDER = 5, 0.03
 """Solutions out of order, below which nothing is said, and their share above which it warns."""
+CONSTANTS = frozenset(map(Fraction, (*range(13), 15, 20, 24, 25, 30, 48, 50, 52, 60, 90, 100, 180, 360, 365, 1000)))
+"""Values that a step may use from nowhere; chance makes them again later, too."""
+_NUMBERS = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w])\d*\.?\d+")
 _TOOL_MARKS = tuple(json.dumps(role) for role in RESULT_ROLES)
 
 
@@ -61,11 +72,11 @@ class Solutions:
                 self.equations.add(step_of(one), row)
         if len(equations) > 1:
             self.with_steps += 1
-            early = values_used_too_early(prompt, completion, equations)
-            if early.pairs:
-                first, later = (equations[index] for index in early.pairs[0])
+            pairs, unknown = values_used_too_early(prompt, completion, equations)
+            if pairs:
+                first, later = (equations[index] for index in pairs[0])
                 self.disordered.add(row | {"step": first.text, "made by": later.text, **placed(first.span)})
-            self.disordered_by_chance += bool(early.unknown & self.last_values)
+            self.disordered_by_chance += bool(unknown & self.last_values)
             self.last_values = frozenset(one.stated for one in equations[1:])
 
     def observe(self, task: str) -> list[Observation]:
@@ -88,25 +99,19 @@ class Traces(Check):
         by_task: dict[str, Solutions] = defaultdict(Solutions)
         sample = sample_training_rows(corpus, whole=self.whole)
         for batch in sample.rows.batches():
-            names = ("id", "task", "source", "split", "chat", "prompt", "target")
-            plain = (batch.column(name).to_pylist() for name in names)
-            sides = (texts(batch, name) for name in ("prompt", "target"))
-            masks = map(read_mask, batch.column("extra").to_pylist())
-            for name, task, source, split, is_chat, raw_prompt, raw_target, prompt, target, mask in zip(
-                *plain, *sides, masks, strict=True
-            ):
-                if split == "eval" or not target:
-                    continue
-                solutions, row = by_task[task], {"id": name, "source": source}
-                solutions.add(row, prompt or "", target, mask)
-                has_marks = has_calls(target) or has_calls(raw_prompt or "")
-                if is_chat and (has_marks or any(mark in (raw_prompt or "") for mark in _TOOL_MARKS)):
-                    talk = json.loads(raw_prompt)
-                    is_structured = any('"tool_calls"' in side for side in (raw_prompt, raw_target))
+            lines = zip(batch.to_pylist(), texts(batch, "prompt"), texts(batch, "target"), strict=True)
+            for line, prompt, target in (one for one in lines if one[0]["split"] != "eval" and one[2]):
+                solutions, row = by_task[line["task"]], {"id": line["id"], "source": line["source"]}
+                solutions.add(row, prompt, target, read_mask(line["extra"]))
+                has_marks = has_calls(target) or has_calls(line["prompt"])
+                if line["chat"] and (has_marks or any(mark in line["prompt"] for mark in _TOOL_MARKS)):
+                    talk = json.loads(line["prompt"])
+                    is_structured = any('"tool_calls"' in line[side] for side in ("prompt", "target"))
                     tools = talk[0].get("tools") or find_tools(talk[0]["content"] if talk[0]["role"] == "system" else "")
-                    solutions.calls.add(read_events(talk, json.loads(raw_target)), row, tools, has_structures=is_structured)
+                    events = read_events(talk, json.loads(line["target"]))
+                    solutions.calls.add(events, row, tools, has_structures=is_structured)
                 elif has_calls(target):
-                    solutions.calls.add(read_events(prompt or "", target), row)
+                    solutions.calls.add(read_events(prompt, target), row)
         found = [one for task, solutions in sorted(by_task.items()) for one in solutions.observe(task)]
         return sample.describe(found or _observe_nothing(list(by_task.values())))
 
@@ -123,3 +128,42 @@ def _observe_nothing(found: list[Solutions]) -> list[Observation]:
         shown.append(f"In {conversations} conversations with {calls} tool calls no fault was found.")
     text = " ".join(shown)
     return [Observation("traces", None, "info", wrong, total or conversations, text, "", NULL)] if shown else []
+
+
+def values_used_too_early(
+    prompt: str, completion: str, equations: Sequence[Equation]
+) -> tuple[list[tuple[int, int]], set[Fraction]]:
+    """Compare the operands that nothing before their step gives with the values that equations state.
+
+    Small numbers (`CONSTANTS`) may come from anywhere; values written as words are not read.
+
+    Returns:
+        (step, later step) by index: the first uses a number that nothing before it holds and that the later one makes; and
+        the operands of all steps but the last that nothing before their step gives.
+    """
+    made_by = {equation.stated: index for index, equation in enumerate(equations)}
+    known, at = read_numbers(prompt), 0
+    pairs, unknown = list[tuple[int, int]](), set[Fraction]()
+    for index, equation in enumerate(equations):
+        known |= read_numbers(completion[at : equation.span[0]])
+        at = equation.span[0]
+        for value in equation.operands:
+            if value in CONSTANTS or value in known or -value in known:
+                continue
+            if made_by.get(value, -1) > index:
+                pairs.append((index, made_by[value]))
+            if index < len(equations) - 1:
+                unknown.add(value)
+        known |= {equation.stated, *equation.operands}
+    return pairs, unknown
+
+
+def read_numbers(text: str) -> set[Fraction]:
+    """All numbers of a text; a percentage as its share, too."""
+    found = set[Fraction]()
+    for match in _NUMBERS.finditer(text):
+        value = Fraction(match[0].replace(",", "") if match[0][0] != "." else f"0{match[0]}")
+        found.add(value)
+        if text[match.end() : match.end() + 2].lstrip().startswith("%"):
+            found.add(value / 100)
+    return found

@@ -7,6 +7,7 @@ Left out on purpose: `pattern` and `format`, since an expression out of a data f
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -29,10 +30,10 @@ TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
 }
 LIMITS: dict[str, Callable[[Any, Any], bool]] = {
-    "minimum": lambda value, limit: value >= limit,
-    "maximum": lambda value, limit: value <= limit,
-    "exclusiveMinimum": lambda value, limit: value > limit,
-    "exclusiveMaximum": lambda value, limit: value < limit,
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
     "multipleOf": lambda value, limit: limit == 0 or value % limit == 0,
 }
 SIZES: dict[type, str] = {str: "Length", list: "Items", dict: "Properties"}
@@ -97,8 +98,7 @@ def _check(
         what = " or ".join(kinds)
         yield Fault("null" if value is None else "value", where, f"{json.dumps(value, default=str):.40} is not {what}")
         return
-    enum = schema.get("enum") if isinstance(schema.get("enum"), list) else None
-    enum = [schema["const"]] if "const" in schema else enum
+    enum = [schema["const"]] if "const" in schema else _list_under(schema, "enum")
     if enum and not any(_canonical(value) == _canonical(one) for one in enum):
         yield Fault("value", where, f"{json.dumps(value, default=str):.40} is not among {json.dumps(enum, default=str):.60}")
     yield from _check_limits(value, schema, where)
@@ -121,8 +121,7 @@ def _check_object(
 ) -> Iterator[Fault]:
     properties = schema.get("properties") if isinstance(schema.get("properties"), Mapping) else {}
     known = {name: inner for name, inner in (properties or {}).items() if inner is not None}
-    required = schema.get("required")
-    for name in required if isinstance(required, list) else ():
+    for name in _list_under(schema, "required"):
         if name not in value:
             yield Fault("missing", f"{where}.{name}")
     others = schema.get("additionalProperties")

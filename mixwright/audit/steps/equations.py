@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ _SIGNS = str.maketrans(
 )
 _LATEX = ((r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))"), (r"\\(?:times|cdot)\b", "*"), (r"\\div\b", "/"),
           (r"\\(?:approx)\b", "="), (r"\\(?:left|right|[,;! ])", " "), (r"\\([$%])", r"\1"))  # fmt: skip
+_EQUALS = re.compile(r"(?<![=<>!+*/:-])=(?!=)")
 _CALCULATOR = re.compile(r"<<([^<>]*)>>")
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,18})(?:\.\d{1,18})?"
 _TOKEN = re.compile(
@@ -86,9 +87,10 @@ def read_equations(text: str) -> list[Equation]:
     """
     if "=" not in text[:MAX_CHARACTERS] and "approx" not in text and "\u2248" not in text:
         return []
-    found: dict[tuple[tuple[Fraction, ...], str, Fraction], Equation] = {}
-    for one in _scan(_plain(text[:MAX_CHARACTERS])):
-        found.setdefault((one.operands, one.operation, one.stated), one)
+    plain, found = _plain(text[:MAX_CHARACTERS]), dict[tuple[tuple[Fraction, ...], str, Fraction], Equation]()
+    for sign in _EQUALS.finditer(plain):
+        if (one := _equation_at(plain, sign.start())) is not None:
+            found.setdefault((one.operands, one.operation, one.stated), one)
         if len(found) == MAX_EQUATIONS:
             break
     return list(found.values())
@@ -101,17 +103,6 @@ def _plain(text: str) -> str:
         for pattern, plain in _LATEX:
             text = re.sub(pattern, lambda match, plain=plain: match.expand(plain).rjust(len(match[0])), text)
     return _CALCULATOR.sub(r"  \1 ;", text) if "<<" in text else text
-
-
-def _scan(text: str) -> Iterator[Equation]:
-    place = text.find("=")
-    while place >= 0:
-        after = place + 1
-        if text[after : after + 1] != "=" and text[place - 1 : place] not in ("=", "<", ">", "!", "+", "-", "*", "/", ":"):
-            made = _equation_at(text, place)
-            if made is not None:
-                yield made
-        place = text.find("=", after)
 
 
 def _equation_at(text: str, place: int) -> Equation | None:

@@ -63,14 +63,10 @@ def read_events(prompt: str | Sequence[Mapping[str, Any]], completion: str | Seq
         [('asked', '', None), ('call', 'add', {'a': 3}), ('result', '', None)]
     """
     found: list[Event] = []
-    before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    after = [{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion
-    for message in before:
-        found += _events(message["role"], text_of(message), None)
-    at = 0
-    for message in after:
-        found += _events(message["role"], text_of(message), at)
-        at += len(text_of(message)) + 1
+    for role, side, at in (("user", prompt, None), ("assistant", completion, 0)):
+        for message in [{"role": role, "content": side}] if isinstance(side, str) else side:
+            found += _events(message["role"], text_of(message), at)
+            at = None if at is None else at + len(text_of(message)) + 1
     return found[:MAX_EVENTS]
 
 
