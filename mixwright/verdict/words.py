@@ -91,22 +91,16 @@ SENTENCES: dict[Reason, str] = {
 }
 """Reason of an outcome -> the sentence on it, where no figure stands in it."""
 TASK_WORDS: dict[TaskWord, str] = {
-    "learned": "learned",
     "lost": "LOST",
-    "kept": "kept",
-    "higher": "higher",
-    "lower": "lower",
     "not shown": "no clear change",
     "less dependent": "depends less on the prompt",
     "commonest": "gives one answer more often",
     "sharper": "only samples improved",
     "never right": "no right answer",
-    "too few items": "too few items",
     "too few right": "too few right before to say",
-    "not measured": "not measured",
     "not graded": "no grader",
 }
-"""Word of a task -> how a table shows it."""
+"""Word of a task -> how a table shows it, where that is another one."""
 
 
 def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
@@ -157,7 +151,7 @@ def show_word(change: TaskChange, verdict: Verdict) -> str:
         return f"no grader; its answers kept {100 * min(max(kept.value, 0), 1):.0f} % of their content"
     if verdict.lower_is_better and change.word in ("lower", "higher"):
         return f"{verdict.measure} {'rose' if change.word == 'lower' else 'fell'}"
-    return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS[change.word]
+    return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS.get(change.word, change.word)
 
 
 def is_in_wrong_format(change: TaskChange, verdict: Verdict) -> bool:
