@@ -134,14 +134,21 @@ def gate(
     outcome: GateOutcome = "inconclusive",
     *cells: CellChange,
     named: bool = False,
-    reason: str = "",
+    weak: bool = False,
     graded: bool = True,
     behaviours: bool = False,
 ) -> GateResult:
     """Two protected tasks, unless told otherwise."""
     kept = cells or (cell("sums", None, word="no change"), cell("gcd", None, word="no change"))
     return GateResult(
-        outcome, None, kept, None, named_by_user=named, reason=reason, graded=graded, decided_by_behaviours=behaviours
+        outcome,
+        None,
+        kept,
+        None,
+        named_by_user=named,
+        lacks_right_answers=weak,
+        graded=graded,
+        decided_by_behaviours=behaviours,
     )
 
 
@@ -175,9 +182,9 @@ PAIRS: list[tuple[tuple[Verdict, tuple[int, int]], GateResult | None, tuple[Cell
     (pair("learned", not_judged=LCM), gate("passed", named=True), (), "kept", "passed"),
     (pair(not_learned=("intents",)), gate("passed", named=True), (), "not learned", "passed"),
     (pair("learned", not_judged=LCM), gate("passed"), (), "a task was not judged", "inconclusive"),
-    (pair(not_judged={"gcd": "-"}), gate(named=True, reason="2 %"), (), "a task was not judged", "inconclusive"),
+    (pair(not_judged={"gcd": "-"}), gate(named=True, weak=True), (), "a task was not judged", "inconclusive"),
     (pair("learned", not_judged={"gcd": "-"}), gate("passed", named=True), (), "a task was not judged", "inconclusive"),
-    (pair(), gate(reason="2 % was right"), (), "a task was not judged", "inconclusive"),
+    (pair(), gate(weak=True), (), "a task was not judged", "inconclusive"),
     (pair("learned", graded=False), gate(graded=False), (), "nothing was graded", "inconclusive"),
     (pair("lost", graded=False), gate(graded=False), (cell("gcd", None),), "nothing was graded", "inconclusive"),
     (pair("learned"), None, (), "too few items", "inconclusive"),

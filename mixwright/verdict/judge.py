@@ -255,13 +255,13 @@ def _decide_by_tasks(
     not_judged = {*verdict.not_judged} & {cell.task for cell in gate.cells} if is_named and gate else {*verdict.not_judged}
     if not verdict.graded:
         return "nothing was graded", "inconclusive"
-    if not_judged and (is_named or gate_outcome == "passed" or (gate is not None and gate.reason)):
+    if not_judged and (is_named or gate_outcome == "passed" or (gate is not None and gate.lacks_right_answers)):
         return "a task was not judged", "inconclusive"
     if gate_outcome == "passed":
         return "not learned" if verdict.not_learned and word != "learned" else "kept", "passed"
     if not find_any_right([(sides[0], ())], outcome)[1]:
         return "nothing to protect", "inconclusive"
-    return "a task was not judged" if gate is not None and gate.reason else "too few items", "inconclusive"
+    return "a task was not judged" if gate is not None and gate.lacks_right_answers else "too few items", "inconclusive"
 
 
 def _has_loss(gate: GateResult | None, cells: Sequence[CellChange]) -> bool:

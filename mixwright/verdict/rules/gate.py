@@ -92,8 +92,8 @@ class GateResult:
     """Mean loss that had to be excluded, a share."""
     unseen_loss: float | None = None
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
-    reason: str = ""
-    """What the page says, where that and not the protected cells decided."""
+    lacks_right_answers: bool = False
+    """Whether too little was right before to see a loss, and nothing is damaged."""
     graded: bool = True
     """Whether answers of any task were graded; else damage is found by what they say, and nothing passes."""
     look: Look | None = None
@@ -185,10 +185,10 @@ def check_protected(
     is_mean_excluded = False
     judged_tasks = {comparison.task for comparison in comparisons if comparison.any_right}
     named_and_judged = [cell for cell in cells if cell.task in judged_tasks and named_by_user]
-    below_margin = _find_below_margin(before, named_and_judged, decoding, max(mean_margin, READABLE_SHARE))
-    if not named_by_user and 2 * sum(cell.readable for cell in cells) < len(cells):
-        below_margin.append("too little was right before in most of the protected tasks to see a loss")
-    is_safe &= not below_margin
+    lacks_right_answers = _is_any_below(before, named_and_judged, decoding, max(mean_margin, READABLE_SHARE)) or (
+        not named_by_user and 2 * sum(cell.readable for cell in cells) < len(cells)
+    )
+    is_safe &= not lacks_right_answers
     if change is not None and math.isfinite(change.estimate.value):
         mean_change, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
@@ -202,7 +202,7 @@ def check_protected(
             mean_change.high < 0 and not is_above_margin
         )
         is_last = look is None or look.last  # else more items follow anyway
-        if not is_safe and not is_damaged and all_measured and is_last and not below_margin:
+        if not is_safe and not is_damaged and all_measured and is_last and not lacks_right_answers:
             churn = min(max(CHURN_SHARE, churn_for_error(mean_change.error, sizes)), MAX_CHURN_SHARE)
             items_needed = items_to_pass(len(sizes), margin=mean_margin, churn=churn)
             items_needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each_cell else items_needed
@@ -220,7 +220,7 @@ def check_protected(
         items_needed=items_needed,
         margin=mean_margin,
         unseen_loss=None if each_cell or len(sizes) < 2 else round(max(limits_of_mean) - LOSS_STEP, 2),
-        reason="" if is_damaged else "; ".join(below_margin),
+        lacks_right_answers=lacks_right_answers and not is_damaged,
         look=look,
         averaged=sum(cell.readable for cell in compared),
         undecided=frozenset(
@@ -314,8 +314,8 @@ def _find_loss_limits(item_counts: tuple[int, ...], margin: float, look: Look | 
     return {now: limits[last] for now, last in last_counts.items() if last in limits}
 
 
-def _find_below_margin(before: SideScores, cells: Sequence[CellChange], decoding: Decoding, margin: float) -> list[str]:
-    """A sentence on each task of which less than the margin was right before; not on those that gained since."""
+def _is_any_below(before: SideScores, cells: Sequence[CellChange], decoding: Decoding, margin: float) -> bool:
+    """Whether less than the margin of any task was right before, those that gained since left out."""
     compared_cells = {(cell.task, cell.level) for cell in cells if cell.judged is not None}
     gained = {cell.task for cell in cells if cell.judged is not None and cell.judged.low > 0}
     column, values_by_task = READINGS[decoding].column, defaultdict[str, list[float]](list)
@@ -323,12 +323,7 @@ def _find_below_margin(before: SideScores, cells: Sequence[CellChange], decoding
         for task, own in scores.select({task for task, _ in compared_cells} - gained).by_task().items():
             true = own.true_column(column)
             values_by_task[task] += own.column(true, own.having(true).of_cells(compared_cells)).tolist()
-    success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items() if values}
-    return [
-        f"only {100 * success:.2g} % of {task} was right before, too little to see a loss"
-        for task, success in success_by_task.items()
-        if success < margin
-    ]
+    return any(sum(values) / len(values) < margin for values in values_by_task.values() if values)
 
 
 def _is_shown_damaged(cell: CellChange, look: Look | None) -> bool:
