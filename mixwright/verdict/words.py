@@ -114,7 +114,8 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
         return trial_sentence or "Nothing was compared yet."
     if verdict.gate is not None and verdict.gate.same:
         return _say_same(verdict, 100 * verdict.gate.margin)
-    name, learned = verdict.after, _name_learned(verdict)
+    name = verdict.after
+    learned = _name_changes([change for change in verdict.tasks if change.word == "learned"], verdict.unit)
     if verdict.outcome == "damaged":
         gain = f" It did learn {learned}." if learned else ""
         return f"DO NOT SHIP {name}. {_say_damage(verdict)}{gain}"
@@ -341,7 +342,8 @@ def _explain_causes(verdict: Verdict) -> list[str]:
         if cause.kind != "other format" or cause.task not in with_form:  # the sentence on the format says it
             groups[cause.kind, cause.pattern, cause.is_specific].append(cause)
     sentences = []
-    for (kind, pattern, is_specific), causes in sorted(groups.items(), key=_rank_causes):
+    order = sorted(groups.items(), key=lambda group: (not group[0][2], -sum(cause.items for cause in group[1])))
+    for (kind, pattern, is_specific), causes in order:
         items, lost, kept_with, kept = (
             sum(getattr(cause, name) for cause in causes) for name in ("items", "lost", "kept_with", "kept")
         )
@@ -367,11 +369,6 @@ def _explain_causes(verdict: Verdict) -> list[str]:
     return sentences
 
 
-def _rank_causes(group: tuple[tuple[CauseKind, str, bool], Sequence[Cause]]) -> tuple[bool, int]:
-    (_, _, is_specific), causes = group
-    return not is_specific, -sum(cause.items for cause in causes)
-
-
 def _explain_recalled(verdict: Verdict) -> list[str]:
     """Say of which tasks the lost answers are only covered, and of which they are gone."""
     groups: dict[str, list[Recalled]] = defaultdict(list)
@@ -379,14 +376,11 @@ def _explain_recalled(verdict: Verdict) -> list[str]:
         if one.items >= LEAST_READ:
             share = one.completed / one.items
             groups["covered" if share >= STILL_KNOWN else "gone" if share <= NOT_KNOWN else "partly"].append(one)
-    sentences = []
-    for name, found in groups.items():
-        items, completed = sum(one.items for one in found), sum(one.completed for one in found)
-        what, tasks = RECALLED[name], join_some([one.task for one in found])
-        sentences.append(
-            f"Begun in its earlier words, {completed:,} of {items:,} lost answers to {tasks} end right: {what}."
-        )
-    return sentences
+    return [
+        f"Begun in its earlier words, {sum(one.completed for one in found):,} of {sum(one.items for one in found):,} "
+        f"lost answers to {join_some([one.task for one in found])} end right: {RECALLED[name]}."
+        for name, found in groups.items()
+    ]
 
 
 def _explain_behaviours(verdict: Verdict, *, protected: bool) -> list[str]:
@@ -403,10 +397,8 @@ def _explain_behaviours(verdict: Verdict, *, protected: bool) -> list[str]:
 def _say_behaviour(name: str, changes: Sequence[BehaviourChange], *, rose: bool) -> str:
     shares = [f"{change.task} {100 * change.before:.0f} to {100 * change.after:.0f} %" for change in changes[:MAX_NAMED]]
     more = f" and {len(changes) - MAX_NAMED} more tasks" if len(changes) > MAX_NAMED else ""
-    how_often = "more often" if rose else "less often"
-    if name in SAMPLES:
-        return f"{SAMPLES[name]} {how_often}: {', '.join(shares)}{more}."
-    return f"It {IN_WORDS[name][0]} {how_often}: {', '.join(shares)}{more}."
+    what = SAMPLES.get(name) or f"It {IN_WORDS[name][0]}"
+    return f"{what} {'more often' if rose else 'less often'}: {', '.join(shares)}{more}."
 
 
 def say_average(verdict: Verdict) -> str:
@@ -492,15 +484,8 @@ def list_rows(verdict: Verdict) -> list[TaskChange]:
     ]
 
 
-def _name_learned(verdict: Verdict) -> str:
-    """Name learned tasks with their gain; a task is named by its levels only where it is not learned as a whole."""
-    learned = [change for change in verdict.tasks if change.word == "learned"]
-    whole = {change.task for change in learned if change.whole}
-    return _name_changes([change for change in learned if change.whole or change.task not in whole], verdict.unit)
-
-
 def _name_changes(changes: Sequence[TaskChange], unit: str = "share") -> str:
-    """Name up to three changes with their size: `capitals (-71 points), sums (-64) and 4 more`."""
+    """Name up to three changes with their size, whole tasks without levels: `a (-71 points), b (-64) and 4 more`."""
     whole = {change.task for change in changes if change.whole}
     changes = [change for change in changes if change.whole or change.task not in whole]
     words = []
