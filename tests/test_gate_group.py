@@ -14,9 +14,8 @@ from _scores import scores
 from answer_rows import write_measured
 from cli_call import Call
 
-from mixwright.estimates.exclusion import items_to_exclude, unharmed_pass_share
+from mixwright.estimates.exclusion import cell_loss_limits, items_to_exclude, unharmed_pass_share
 from mixwright.estimates.looks import MAX_LOOKS, Look
-from mixwright.estimates.loss_limits import cell_loss_limits
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verbs.gating import Gating
 from mixwright.verdict.judge import judge_run

@@ -13,8 +13,7 @@ from answer_rows import write_measured
 
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_to_exclude
-from mixwright.estimates.loss_limits import estimate_churn_of_others
+from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, estimate_churn_of_others, items_to_exclude
 from mixwright.estimates.protected import cells_with_right_answers, find_unreadable_cells
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder

@@ -3,7 +3,7 @@
 Non-inferiority: the lower end of the protected cells' mean change lies above `MEAN_LOSS_MARGIN`, of success and of
 dependence on the prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or
 dependence of a cell or of a whole task. Every cell has to exclude a loss by itself, under any margin: of 20 points where
-cells are large enough for an unharmed checkpoint to do so, else of the least that it can (`estimates/loss_limits.py`). Else
+cells are large enough for an unharmed checkpoint to do so, else of the least that it can (`estimates/exclusion.py`). Else
 something is damaged, or the items are too few to tell. Where nobody said what matters, a cell that was not protected and is
 shown to be damaged stops it, too.
 
@@ -27,19 +27,23 @@ import numpy as np
 
 from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import CHURN_SHARE, MAX_CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
-from mixwright.estimates.intervals import Z, t_quantile
-from mixwright.estimates.items import Items, TaskLevel
-from mixwright.estimates.looks import Look
-from mixwright.estimates.loss_limits import (
+from mixwright.estimates.exclusion import (
     CELL_INTERVAL_LEVEL,
+    CHURN_SHARE,
     LOSS_STEP,
+    MAX_CHURN_SHARE,
+    MEAN_LOSS_MARGIN,
     Z_CELL,
     cell_loss_limits,
+    churn_for_error,
     estimate_churn_of_others,
     excludes_cell_loss,
     items_excluding_cell_loss,
+    items_to_exclude,
 )
+from mixwright.estimates.intervals import Z, t_quantile
+from mixwright.estimates.items import Items, TaskLevel
+from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Sides, estimate_change, shared_items
 from mixwright.estimates.protected import (
     READABLE_SHARE,
