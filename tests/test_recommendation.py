@@ -26,7 +26,7 @@ from mixwright.records import (
     Verdict,
 )
 from mixwright.run.folder import RunFolder, write_json
-from mixwright.verdict.judge import decide, judge_run
+from mixwright.verdict.judge import NOT_ASKED, decide, judge_run
 from mixwright.verdict.rules.cells import CellChange
 from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.next_steps import list_steps_after_comparison, list_steps_after_trial
@@ -207,7 +207,7 @@ def test_every_rule_of_two_models(
     key: TaskLevel = ("t", None)
     before, after = ([scores({key: [side == 1] * 4}, sampled={key: [side > 0] * 4})] for side in right)
     verdict = dataclasses.replace(verdict, decoding="greedy" if verdict.graded else "loss")
-    assert decide(verdict, gated, cells, (before, after)) == (reason, outcome)
+    assert decide(verdict, gated or NOT_ASKED, cells, (before, after)) == (reason, outcome)
     told = dataclasses.replace(verdict, reason=reason, outcome=outcome)
     steps = list_steps_after_comparison(told)
     assert all(step.command for step in steps)

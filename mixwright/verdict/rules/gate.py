@@ -119,6 +119,11 @@ class GateResult:
     undecided: frozenset[TaskLevel] = frozenset()
     """Protected cells that the next look has to ask more before anything passes."""
 
+    @property
+    def tasks(self) -> set[str]:
+        """Protected tasks."""
+        return {cell.task for cell in self.cells}
+
 
 def check_protected(
     before: SideScores,
