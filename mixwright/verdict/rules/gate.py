@@ -25,7 +25,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.exclusion import (
     CELL_INTERVAL_LEVEL,
@@ -51,9 +50,10 @@ from mixwright.estimates.protected import (
     cells_with_right_answers,
     find_readable_items,
     find_unreadable_cells,
+    named_cells,
 )
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import ChangeWord, GateOutcome, Interval, Ring, cell_key
+from mixwright.records import ChangeWord, GateOutcome, Interval, Ring
 from mixwright.suite.family import FORMS
 from mixwright.verdict.rules.cells import CellChange, compare_cells, split_by_task
 from mixwright.verdict.rules.gate_question import GateQuestion
@@ -213,7 +213,7 @@ def check_protected(
         is_last = look is None or look.last  # else more items follow anyway
         if not is_safe and not is_damaged and all_measured and is_last and not lacks_right_answers:
             churn = min(max(CHURN_SHARE, churn_for_error(mean_change.error, sizes)), MAX_CHURN_SHARE)
-            items_needed = items_to_pass(len(sizes), margin=mean_margin, churn=churn)
+            items_needed = items_to_measure(len(sizes), margin=mean_margin, churn=churn)
             items_needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each_cell else items_needed
     # all are asked at the last look: what was asked more only because it looked bad would leave the mean too high
     asks_all = not is_mean_excluded or look is None or look.number + 1 >= look.planned_looks
@@ -459,38 +459,15 @@ def list_cells(side: SideScores) -> list[TaskLevel]:
     return list(dict.fromkeys(cell for scores in side for cell in scores.items.cells))
 
 
-def named_cells(cells: Sequence[TaskLevel], names: Sequence[str]) -> list[TaskLevel]:
-    """The cells of the tasks and cells that a user wants protected.
-
-    Raises:
-        InputError: one is not among them: a slip of the pen must not open the gate.
-    """
-    known_names = {name for cell in cells for name in (cell[0], cell_key(*cell))}
-    for name in names:
-        if name not in known_names:
-            raise unknown_name("task or TASK@LEVEL that was measured (--protect)", name, known_names)
-    return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
-
-
-def items_to_pass(cell_count: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE) -> int:
-    """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
-
-    Args:
-        cell_count: how many are protected.
-        margin: mean loss over them that is to be excluded, a share.
-        churn: share of the answers that change for no reason.
-    """
-    cell_count = max(cell_count, 1)
-    items = items_to_exclude(margin, cell_count, churn)
-    # whoever accepts a larger loss asks fewer items, which have to exclude less by themselves
-    return items if margin > MEAN_LOSS_MARGIN else max(items, items_excluding_cell_loss(cell_count, churn))
-
-
-def items_to_measure(cell_count: int, *, margin: float | None = None) -> int:
-    """Items to measure per cell, so that `cell_count` protected ones have enough to compare.
+def items_to_measure(cell_count: int, *, margin: float | None = None, churn: float = CHURN_SHARE) -> int:
+    """Items per cell that both sides have to answer, to pass an unharmed checkpoint in about nine of ten cases.
 
     Args:
         cell_count: how many may be protected.
-        margin: the mean loss over them that is to be excluded, where the user says which; a share.
+        margin: mean loss over them that is to be excluded, a share; None asks for `MEAN_LOSS_MARGIN`.
+        churn: share of the answers that change for no reason.
     """
-    return items_to_pass(cell_count, margin=MEAN_LOSS_MARGIN if margin is None else margin)
+    margin, cell_count = MEAN_LOSS_MARGIN if margin is None else margin, max(cell_count, 1)
+    items = items_to_exclude(margin, cell_count, churn)
+    # whoever accepts a larger loss asks fewer items, which have to exclude less by themselves
+    return items if margin > MEAN_LOSS_MARGIN else max(items, items_excluding_cell_loss(cell_count, churn))
