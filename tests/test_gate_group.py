@@ -13,12 +13,12 @@ from _example_run import item_rows
 from _scores import scores
 from answer_rows import write_measured
 from cli_call import Call
+from verdicts import judge_run
 
 from mixwright.estimates.exclusion import cell_loss_limits, items_to_exclude, unharmed_pass_share
 from mixwright.estimates.looks import MAX_LOOKS, Look
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verbs.gating import Gating
-from mixwright.verdict.judge import judge_run
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question

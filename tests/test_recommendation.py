@@ -9,7 +9,7 @@ import pytest
 from _example_run import build_pair, item_rows
 from _scores import scores
 from answer_rows import write_measured
-from verdicts import cell
+from verdicts import cell, judge_run
 
 from mixwright.estimates.items import TaskLevel
 from mixwright.records import (
@@ -26,7 +26,7 @@ from mixwright.records import (
     Verdict,
 )
 from mixwright.run.folder import RunFolder, write_json
-from mixwright.verdict.judge import NOT_ASKED, decide, judge_run
+from mixwright.verdict.judge import NOT_ASKED, decide
 from mixwright.verdict.rules.cells import CellChange
 from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.next_steps import list_steps_after_comparison, list_steps_after_trial

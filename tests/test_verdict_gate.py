@@ -10,6 +10,7 @@ import pytest
 from _example_run import build, build_pair, item_rows
 from _scores import scores
 from answer_rows import write_measured
+from verdicts import judge_run
 
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
@@ -19,7 +20,6 @@ from mixwright.records import Example
 from mixwright.run.folder import RunFolder
 from mixwright.verbs import compare
 from mixwright.verbs.gating import Gating
-from mixwright.verdict.judge import judge_run
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import (
     GateResult,

@@ -34,7 +34,7 @@ from mixwright.records import (
     TotalChange,
     Verdict,
 )
-from mixwright.run.folder import RunFolder, read_list
+from mixwright.run.folder import read_list
 from mixwright.verdict.page.answers import interleave_groups, is_gained, is_lost
 from mixwright.verdict.page.blocks import keep_filled
 from mixwright.verdict.page.trial import describe_run
@@ -88,11 +88,6 @@ EXIT_BY_OUTCOME: Mapping[GateOutcome, int] = {"passed": 0, "damaged": 3, "inconc
 """Exit codes; 1 is wrong input, 2 a bug of ours."""
 NOT_ASKED = GateResult("inconclusive", None, (), None)
 """Stands for a gate that was not asked, or that cannot judge the outcome."""
-
-
-def judge_run(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
-    """Read a run folder and judge it. Arguments and errors are those of `judge`."""
-    return judge(Evidence(run), gated=gated, inconclusive=inconclusive)
 
 
 def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
