@@ -55,7 +55,7 @@ from mixwright.estimates.protected import (
 from mixwright.estimates.readings import READINGS, Decoding
 from mixwright.records import ChangeWord, GateOutcome, Interval, Ring
 from mixwright.suite.family import FORMS
-from mixwright.verdict.rules.cells import CellChange, compare_cells, split_by_task
+from mixwright.verdict.rules.cells import CellChange, compare_cells, split_by_task, to_interval
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 HARM_CONFIDENCE = 0.999
@@ -434,8 +434,7 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
             (cell.task, cell.level) for result in results.values() for cell in result.cells if cell.readable
         ),
         rings=tuple(
-            Ring(name, result.outcome, _within_bounds(result.mean.interval) if result.mean else None)
-            for name, result in results.items()
+            Ring(name, result.outcome, to_interval(result.mean) if result.mean else None) for name, result in results.items()
         ),
     )
 
@@ -447,11 +446,6 @@ def _changes_by_form(sides: Sides, decoding: Decoding) -> Mapping[str, Interval]
         for form in FORMS
     }
     return {form: change.estimate.interval for form, change in changes.items() if change is not None}
-
-
-def _within_bounds(change: Interval) -> Interval:
-    """Cut the ends of a change of success at all and nothing: with few items they may lie outside."""
-    return replace(change, low=max(change.low, -1.0), high=min(change.high, 1.0))
 
 
 def list_cells(side: SideScores) -> list[TaskLevel]:
