@@ -13,13 +13,12 @@ from _example_run import item_rows
 from _scores import scores
 from answer_rows import write_measured
 from cli_call import Call
+from verdicts import judge_run
 
-from mixwright.estimates.exclusion import items_to_exclude, unharmed_pass_share
+from mixwright.estimates.exclusion import cell_loss_limits, items_to_exclude, unharmed_pass_share
 from mixwright.estimates.looks import MAX_LOOKS, Look
-from mixwright.estimates.loss_limits import cell_loss_limits
 from mixwright.run.folder import RunFolder, read_json
 from mixwright.verbs.gating import Gating
-from mixwright.verdict.judge import judge_run
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, items_to_measure
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
@@ -174,7 +173,7 @@ def test_a_loss_that_is_impossible_is_not_excluded(before: int, after: int, marg
     many = {"many": right(150, 200)}
     found = gate({"few": right(before, 200)} | many, {"few": right(after, 200)} | many, margin)
     assert found.outcome == outcome
-    assert ("few" in found.reason) == (outcome == "inconclusive")
+    assert found.lacks_right_answers == (outcome == "inconclusive")
 
 
 def test_a_protected_cell_that_was_not_measured_is_no_pass_and_no_damage() -> None:

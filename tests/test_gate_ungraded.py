@@ -11,7 +11,7 @@ import pytest
 from answer_rows import ItemValue, write_measured, write_sides
 from cli_call import Call
 from trainers_tiny import model, tokenizer
-from verdicts import ask
+from verdicts import ask, judge_run
 
 from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig
@@ -19,7 +19,6 @@ from mixwright.corpus.graded import read_graded
 from mixwright.languages import find_language
 from mixwright.records import AnswersKept, Verdict
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.judge import judge_run
 from mixwright.verdict.page.answers import pair_answers
 from mixwright.verdict.rules import answers_kept
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from _example_run import item_rows
 from answer_rows import write_measured
-from verdicts import cell
+from verdicts import cell, judge_run
 
 from mixwright.records import Effect, Interval, Observation, RunManifest
 from mixwright.run.folder import RunFolder, read_json, write_json
-from mixwright.verdict.judge import judge_run
 from mixwright.verdict.page.text import format_p
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, PACE_SETTING
 from mixwright.verdict.rules.next_steps import list_steps_after_trial, with_option, without_option

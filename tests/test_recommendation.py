@@ -9,7 +9,7 @@ import pytest
 from _example_run import build_pair, item_rows
 from _scores import scores
 from answer_rows import write_measured
-from verdicts import cell
+from verdicts import cell, judge_run
 
 from mixwright.estimates.items import TaskLevel
 from mixwright.records import (
@@ -26,7 +26,7 @@ from mixwright.records import (
     Verdict,
 )
 from mixwright.run.folder import RunFolder, write_json
-from mixwright.verdict.judge import decide, judge_run
+from mixwright.verdict.judge import NOT_ASKED, decide
 from mixwright.verdict.rules.cells import CellChange
 from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.next_steps import list_steps_after_comparison, list_steps_after_trial
@@ -134,14 +134,21 @@ def gate(
     outcome: GateOutcome = "inconclusive",
     *cells: CellChange,
     named: bool = False,
-    reason: str = "",
+    weak: bool = False,
     graded: bool = True,
     behaviours: bool = False,
 ) -> GateResult:
     """Two protected tasks, unless told otherwise."""
     kept = cells or (cell("sums", None, word="no change"), cell("gcd", None, word="no change"))
     return GateResult(
-        outcome, None, kept, None, named_by_user=named, reason=reason, graded=graded, decided_by_behaviours=behaviours
+        outcome,
+        None,
+        kept,
+        None,
+        named_by_user=named,
+        lacks_right_answers=weak,
+        graded=graded,
+        decided_by_behaviours=behaviours,
     )
 
 
@@ -175,9 +182,9 @@ PAIRS: list[tuple[tuple[Verdict, tuple[int, int]], GateResult | None, tuple[Cell
     (pair("learned", not_judged=LCM), gate("passed", named=True), (), "kept", "passed"),
     (pair(not_learned=("intents",)), gate("passed", named=True), (), "not learned", "passed"),
     (pair("learned", not_judged=LCM), gate("passed"), (), "a task was not judged", "inconclusive"),
-    (pair(not_judged={"gcd": "-"}), gate(named=True, reason="2 %"), (), "a task was not judged", "inconclusive"),
+    (pair(not_judged={"gcd": "-"}), gate(named=True, weak=True), (), "a task was not judged", "inconclusive"),
     (pair("learned", not_judged={"gcd": "-"}), gate("passed", named=True), (), "a task was not judged", "inconclusive"),
-    (pair(), gate(reason="2 % was right"), (), "a task was not judged", "inconclusive"),
+    (pair(), gate(weak=True), (), "a task was not judged", "inconclusive"),
     (pair("learned", graded=False), gate(graded=False), (), "nothing was graded", "inconclusive"),
     (pair("lost", graded=False), gate(graded=False), (cell("gcd", None),), "nothing was graded", "inconclusive"),
     (pair("learned"), None, (), "too few items", "inconclusive"),
@@ -200,7 +207,7 @@ def test_every_rule_of_two_models(
     key: TaskLevel = ("t", None)
     before, after = ([scores({key: [side == 1] * 4}, sampled={key: [side > 0] * 4})] for side in right)
     verdict = dataclasses.replace(verdict, decoding="greedy" if verdict.graded else "loss")
-    assert decide(verdict, gated, cells, (before, after)) == (reason, outcome)
+    assert decide(verdict, gated or NOT_ASKED, cells, (before, after)) == (reason, outcome)
     told = dataclasses.replace(verdict, reason=reason, outcome=outcome)
     steps = list_steps_after_comparison(told)
     assert all(step.command for step in steps)

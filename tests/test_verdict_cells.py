@@ -8,12 +8,12 @@ import pytest
 from _example_run import item_rows
 from _scores import scores, without
 from answer_rows import write_measured
+from verdicts import judge_run
 
 from mixwright.estimates.intervals import wilson
 from mixwright.estimates.items import Items
 from mixwright.records import CellAssessment, Measurement, Observation, Plan, Stage
 from mixwright.run.folder import RunFolder, write_json, write_plan
-from mixwright.verdict.judge import judge_run
 from mixwright.verdict.page.blocks import Headline
 from mixwright.verdict.rules.cells import chance_level
 from mixwright.verdict.stage import to_json_ready

@@ -11,12 +11,12 @@ import pytest
 from _example_run import CELLS, build, build_pair, item_rows
 from _scores import scores, without
 from answer_rows import write_measured
+from verdicts import judge_run
 
 from mixwright.errors import InputError
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Interval, Measurement
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.judge import judge_run
 from mixwright.verdict.rules.cells import (
     CellChange,
     compare_cells,

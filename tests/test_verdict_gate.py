@@ -10,17 +10,16 @@ import pytest
 from _example_run import build, build_pair, item_rows
 from _scores import scores
 from answer_rows import write_measured
+from verdicts import judge_run
 
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, items_to_exclude
-from mixwright.estimates.loss_limits import estimate_churn_of_others
+from mixwright.estimates.exclusion import CHURN_SHARE, churn_for_error, estimate_churn_of_others, items_to_exclude
 from mixwright.estimates.protected import cells_with_right_answers, find_unreadable_cells
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder
 from mixwright.verbs import compare
 from mixwright.verbs.gating import Gating
-from mixwright.verdict.judge import judge_run
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import (
     GateResult,
@@ -220,13 +219,13 @@ def test_a_cell_near_the_floor_counts_in_no_mean_and_has_no_bound() -> None:
     assert [(cell.readable, cell.loss_limit is None) for cell in found.cells] == [(False, True), (True, False)]
     more = {("floor", float(level)): fallen(100, 91) for level in range(3)} | strong
     unread = check_sides(([scores(more)], [scores(more)]), "greedy", GateQuestion())
-    assert (unread.outcome, bool(unread.reason)) == ("inconclusive", True)
+    assert (unread.outcome, unread.lacks_right_answers) == ("inconclusive", True)
 
 
 def test_a_task_near_the_floor_that_was_named_is_inconclusive() -> None:
     before = {("floor", None): fallen(400, 364), ("strong", None): fallen(900, 100)}
     found = gate(before, before, named_by_user=True)
-    assert (found.outcome, bool(found.reason)) == ("inconclusive", True)
+    assert (found.outcome, found.lacks_right_answers) == ("inconclusive", True)
 
 
 def test_names_of_tasks_and_cells() -> None:

@@ -32,8 +32,9 @@ from mixwright.records.verdict import (
     Verdict,
 )
 from mixwright.run.folder import RunFolder
-from mixwright.verdict.judge import judge_run
+from mixwright.verdict.judge import judge
 from mixwright.verdict.rules.cells import CellChange
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 
 TASKS: tuple[tuple[str, TaskWord, float, float, bool], ...] = (
@@ -213,6 +214,11 @@ def cell(
     """Make a cell of 40 items and 8 seeds that changed by this value and interval."""
     estimate = Estimate(*ends, p=0.001, error=0.05, df=7.0, seeds=8, items=40)
     return CellChange(task, level, whole, Change(estimate, estimate, estimate, None, None, Items()), word, 0.001)
+
+
+def judge_run(run: RunFolder, **options: Any) -> Verdict:
+    """Read a run folder and judge it, with options of `judge`."""
+    return judge(Evidence(run), **options)
 
 
 def ask(run: RunFolder, *protect: str, margin: float | None = None) -> Verdict:

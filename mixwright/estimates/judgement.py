@@ -27,15 +27,12 @@ SIGNED_WORDS: tuple[ChangeWord, ...] = ("worsens", "improves", "commonest", "les
 """Words with a sign, in the order in which they are given."""
 
 WRITTEN_WORDS: dict[str, str] = {
-    "improves": "improves",
-    "worsens": "worsens",
     "commonest": "gives the most common answer more often",
     "less dependent": "depends less on the prompt",
     "sharper": "only sampled answers improved",
     "no change": "no change beyond {margin}",
-    "cannot tell": "cannot tell",
 }
-"""How each word is written for people."""
+"""How words are written for people, where it is in other ones."""
 
 
 def evidence(change: Change, above: Estimate | None = None) -> dict[ChangeWord, float]:
@@ -104,4 +101,5 @@ def _word(change: Change, p: Mapping[ChangeWord, float], margin: float) -> Chang
 def format_word(word: str, margin: float = NO_CHANGE_MARGIN, outcome: Outcome = "greedy") -> str:
     """The word for people; the margin in the unit of the outcome."""
     unit = READINGS[outcome].unit
-    return WRITTEN_WORDS[word].format(margin=f"{100 * margin:g} points" if unit == "share" else f"{margin:g} {unit}")
+    size = f"{100 * margin:g} points" if unit == "share" else f"{margin:g} {unit}"
+    return WRITTEN_WORDS.get(word, word).format(margin=size)

@@ -73,6 +73,19 @@ def _mean_success(before: SideScores, decoding: Decoding, *, of_labels: bool = F
     return items, np.nansum(values, axis=0) / known if values else np.zeros(0)
 
 
+def named_cells(cells: Sequence[TaskLevel], names: Sequence[str], known: str = "measured (--protect)") -> list[TaskLevel]:
+    """The cells of the tasks and cells that a user wants protected.
+
+    Raises:
+        InputError: one is not among them: a slip of the pen must not open the gate.
+    """
+    known_names = {name for cell in cells for name in (cell[0], cell_key(*cell))}
+    for name in names:
+        if name not in known_names:
+            raise unknown_name(f"task or TASK@LEVEL that was {known}", name, known_names)
+    return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
+
+
 def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] = ()) -> Items:
     """Return the items that retention is read from; none where no answer was right, or nothing is graded or named.
 
@@ -86,11 +99,7 @@ def protected_items(before: SideScores, outcome: Outcome, names: Sequence[str] =
     """
     items = functools.reduce(Items.joined, (scores.items for scores in before), Items())
     if names:
-        known_names = {name for cell in items.cells for name in (cell[0], cell_key(*cell))}
-        for name in names:
-            if name not in known_names:
-                raise unknown_name("task or TASK@LEVEL that was measured before (trial.protect)", name, known_names)
-        return items.of_cells({cell for cell in items.cells if cell[0] in names or cell_key(*cell) in names})
+        return items.of_cells({*named_cells(items.cells, names, "measured before (trial.protect)")})
     if outcome not in GRADED_OUTCOMES:
         return Items()
     return items.of_cells(set(cells_with_right_answers(before, outcome)))

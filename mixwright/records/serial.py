@@ -119,20 +119,13 @@ def _describe_error(error: ErrorDetails, cls: Any) -> tuple[InputError, list[str
     if error_kind == "missing":
         expected, got, remedy = "a value", "nothing", "Add it."
     else:
-        message, got = (
-            error["msg"].lower().removeprefix("value error, ").removeprefix("input should be "),
-            _format_value(value),
-        )
+        message = error["msg"].lower().removeprefix("value error, ").removeprefix("input should be ")
+        got = "nothing" if value is None else repr(value)[:80]
         expected = f"a number {message}" if message.startswith(("greater than", "less than")) else message
         expected = _EXPECTED_BY_ERROR.get(error_kind, expected)
         if error_kind == "dataclass_type":
             expected = f"a mapping with {join_some(_field_names(cls, path))}"
     return InputError(f"{'.'.join(map(str, path))}: {expected}" if path else expected, got, remedy), path
-
-
-def _format_value(value: object) -> str:
-    """A value as it is told to the user."""
-    return "nothing" if value is None else repr(value)[:80]
 
 
 @functools.cache

@@ -57,29 +57,24 @@ def to_junit(verdict: Verdict) -> str:
     rows = list_rows(verdict)
     suite = ElementTree.Element("testsuite", name=f"mixwright {_clean(verdict.name)}")
     gate = ElementTree.SubElement(suite, "testcase", classname="mixwright", name="gate")
-    tag = {"damaged": "failure", "inconclusive": "error"}.get(verdict.outcome)
-    if tag and verdict.exit_code:
+    if tag := {"damaged": "failure", "inconclusive": "error"}.get(verdict.outcome if verdict.exit_code else ""):
         ElementTree.SubElement(gate, tag, message=_clean(verdict.headline)).text = _clean(say_average(verdict))
-    failed = tag == "failure" and bool(verdict.exit_code)
-    counts = {"tests": len(rows) + 1, "failures": int(failed), "errors": int(tag == "error" and bool(verdict.exit_code))}
     for change in rows:
         case = ElementTree.SubElement(suite, "testcase", classname="mixwright.tasks", name=_clean(name_task(change)))
-        counts["failures"] += _add_result(case, change, verdict)
-    for name, count in counts.items():
-        suite.set(name, str(count))
+        _add_result(case, change, verdict)
+    for name, tag in (("tests", "."), ("failures", "failure"), ("errors", "error")):
+        suite.set(name, str(len(suite.findall(f"testcase/{tag}"))))
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
-def _add_result(case: ElementTree.Element, change: TaskChange, verdict: Verdict) -> bool:
-    """Add the result of a task to its test; return whether it failed."""
+def _add_result(case: ElementTree.Element, change: TaskChange, verdict: Verdict) -> None:
+    """Add the result of a task to its test."""
     message = f"{_format_change(change, verdict)} {show_word(change, verdict)}".strip()
     is_named = verdict.gate is None or not verdict.gate.named or change.task in verdict.gate.protected
     if change.word in LOSSES and verdict.outcome == "damaged" and verdict.exit_code and is_named:
         ElementTree.SubElement(case, "failure", message=message)
-        return True
-    if change.word in (*LOSSES, "never right", "too few items", "not measured"):
+    elif change.word in (*LOSSES, "never right", "too few items", "not measured"):
         ElementTree.SubElement(case, "skipped", message=message)
-    return False
 
 
 def _clean(text: str) -> str:

@@ -34,7 +34,7 @@ from mixwright.records import (
     TotalChange,
     Verdict,
 )
-from mixwright.run.folder import RunFolder, read_list
+from mixwright.run.folder import read_list
 from mixwright.verdict.page.answers import interleave_groups, is_gained, is_lost
 from mixwright.verdict.page.blocks import keep_filled
 from mixwright.verdict.page.trial import describe_run
@@ -86,11 +86,8 @@ SAME_CHANCE_TOLERANCE = 1e-6
 """Chance levels that are this near are of the same items."""
 EXIT_BY_OUTCOME: Mapping[GateOutcome, int] = {"passed": 0, "damaged": 3, "inconclusive": 4}
 """Exit codes; 1 is wrong input, 2 a bug of ours."""
-
-
-def judge_run(run: RunFolder, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
-    """Read a run folder and judge it. Arguments and errors are those of `judge`."""
-    return judge(Evidence(run), gated=gated, inconclusive=inconclusive)
+NOT_ASKED = GateResult("inconclusive", None, (), None)
+"""Stands for a gate that was not asked, or that cannot judge the outcome."""
 
 
 def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail", "warn"] = "fail") -> Verdict:
@@ -105,8 +102,9 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
         InputError: a file is broken, or a protected name was not measured.
     """
     run, outcome, sides, settings = evidence.run, evidence.outcome, evidence.sides, evidence.settings
-    reading, graded, gate = READINGS[outcome], outcome in GRADED_OUTCOMES, ask_gate(evidence)
-    lost_answers = gate.lost_answers if gate is not None else {}
+    reading, graded, asked = READINGS[outcome], outcome in GRADED_OUTCOMES, ask_gate(evidence)
+    gate = asked or NOT_ASKED
+    lost_answers = gate.lost_answers
     total = _total(sides, outcome)
     compared = sides if total is not None and not evidence.branches and evidence.trial is None else None
     never_right = find_unjudged_tasks(compared, outcome) if compared else ()
@@ -119,13 +117,12 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
     cells = _find_cells(evidence, lost_answers)
     tasks = _list_tasks(evidence, cells, gate, never_right)
     ungraded = {change.task for change in tasks if change.before is None or not graded}
-    protected = {cell.task for cell in gate.cells} if gate is not None else set[str]()
     verdict = Verdict(
         name=run.path.resolve().name,
         about=describe_run(run.path.resolve().name, evidence.trial),
         before=before,
         after=after,
-        outcome="inconclusive" if gate is None else gate.outcome,
+        outcome=gate.outcome,
         reason="nothing compared",
         exit_code=0,
         headline="",
@@ -135,10 +132,10 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
         graded=graded,
         lower_is_better=reading.sign < 0,
         total=total,
-        gate=_pack_gate(gate),
+        gate=_pack_gate(gate) if asked is not None else None,
         tasks=tasks,
         forms=tuple(group_takeovers(evidence.form_changes, pairs)),
-        not_learned=find_tasks_not_learned(cells, compared, outcome, protected) if gate is not None and compared else (),
+        not_learned=find_tasks_not_learned(cells, compared, outcome, gate.tasks) if asked is not None and compared else (),
         not_judged=not_judged,
         lost_answers=lost_answers,
         same_answers=_gave_same_answers(pairs, tasks),
@@ -163,7 +160,7 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
         verdict = _conclude(replace(verdict, reason=reason, outcome=result))
         verdict = replace(verdict, next=tuple(list_steps_after_comparison(verdict)))
     else:
-        verdict = _judge_trial(verdict, evidence, gate)
+        verdict = _judge_trial(verdict, evidence, asked)
     exit_code = _choose_exit_code(verdict, gate, inconclusive) if gated else 0
     shown = _choose_pairs(pairs, tasks, verdict.outcome, lost_answers)
     verdict = replace(verdict, exit_code=exit_code, pairs=shown)
@@ -202,24 +199,20 @@ def _gave_same_answers(pairs: Sequence[AnswerPair], tasks: Sequence[TaskChange])
     return any(pair.before for pair in pairs) and not differs and not scores_differ
 
 
-def decide(
-    verdict: Verdict, gate: GateResult | None, cells: Sequence[CellChange], sides: Sides
-) -> tuple[Reason, GateOutcome]:
+def decide(verdict: Verdict, gate: GateResult, cells: Sequence[CellChange], sides: Sides) -> tuple[Reason, GateOutcome]:
     """Why the outcome of a comparison is what it is, and the outcome: the first that holds.
 
     Args:
         verdict: without its outcome and reason.
-        gate: what the gate says; None where none judges the outcome.
+        gate: what the gate says; `NOT_ASKED` where none judges the outcome.
         cells: every cell and whole task that was compared.
         sides: both models.
     """
-    protected = {cell.task for cell in gate.cells} if gate is not None else set[str]()
-    is_named = gate is not None and gate.named_by_user
-    if any(not is_named or not protected.isdisjoint(form.tasks) for form in verdict.forms):
+    if any(not gate.named_by_user or not gate.tasks.isdisjoint(form.tasks) for form in verdict.forms):
         return "one format took over", "damaged"
-    if not protected.isdisjoint(verdict.lost_answers):
+    if not gate.tasks.isdisjoint(verdict.lost_answers):
         return "answers were lost", "damaged"
-    if gate is not None and gate.same:
+    if gate.same:
         if gate.outcome == "damaged":
             return "not the same", "damaged"
         if set(verdict.not_judged.values()) - {NEVER_RIGHT}:
@@ -228,56 +221,53 @@ def decide(
             return "nothing right", "inconclusive"
         return ("the same" if gate.outcome == "passed" else "too few items"), gate.outcome
     reason, outcome = _decide_by_tasks(verdict, gate, cells, sides)
-    if gate is not None and gate.decided_by_behaviours:
+    if gate.decided_by_behaviours:
         return "a behaviour changed", "damaged" if gate.outcome == "damaged" else outcome
     return reason, outcome
 
 
 def _decide_by_tasks(
-    verdict: Verdict, gate: GateResult | None, cells: Sequence[CellChange], sides: Sides
+    verdict: Verdict, gate: GateResult, cells: Sequence[CellChange], sides: Sides
 ) -> tuple[Reason, GateOutcome]:
-    outcome, word = verdict.decoding, verdict.total.word if verdict.total else "not shown"
-    is_named, gate_outcome = gate is not None and gate.named_by_user, "inconclusive" if gate is None else gate.outcome
+    outcome, word, is_named = verdict.decoding, verdict.total.word if verdict.total else "not shown", gate.named_by_user
     any_right, right_as_declared = find_any_right([sides], outcome)
     if not right_as_declared:
         return "nothing right greedily" if any_right else "nothing right", "inconclusive"
     has_loss = _has_loss(gate, cells)
     # a total decides where nobody named what matters; of a loss that a gate judges its size does
-    is_total_judged = not is_named and (verdict.graded or gate is None or not gate.cells)
-    if has_loss or gate_outcome == "damaged" or (is_total_judged and word in ("lost", "less dependent", "commonest")):
-        if has_loss or (gate is not None and _has_gate_loss(gate)):
+    is_total_judged = not is_named and (verdict.graded or not gate.cells)
+    if has_loss or gate.outcome == "damaged" or (is_total_judged and word in ("lost", "less dependent", "commonest")):
+        if has_loss or _has_gate_loss(gate):
             return "a task was lost", "damaged"
-        if gate is not None and gate.outcome == "damaged":
+        if gate.outcome == "damaged":
             is_mean = gate.mean is not None and gate.mean.high < 0
             return "the average fell" if is_mean else "prompts matter less", "damaged"
         reasons: Mapping[TaskWord, Reason] = {"commonest": "the commonest answer", "less dependent": "prompts matter less"}
         return reasons.get(word, "the average fell"), "damaged"
-    not_judged = {*verdict.not_judged} & {cell.task for cell in gate.cells} if is_named and gate else {*verdict.not_judged}
+    not_judged = {*verdict.not_judged} & gate.tasks if is_named else {*verdict.not_judged}
     if not verdict.graded:
         return "nothing was graded", "inconclusive"
-    if not_judged and (is_named or gate_outcome == "passed" or (gate is not None and gate.reason)):
+    if not_judged and (is_named or gate.outcome == "passed" or gate.lacks_right_answers):
         return "a task was not judged", "inconclusive"
-    if gate_outcome == "passed":
+    if gate.outcome == "passed":
         return "not learned" if verdict.not_learned and word != "learned" else "kept", "passed"
     if not find_any_right([(sides[0], ())], outcome)[1]:
         return "nothing to protect", "inconclusive"
-    return "a task was not judged" if gate is not None and gate.reason else "too few items", "inconclusive"
+    return "a task was not judged" if gate.lacks_right_answers else "too few items", "inconclusive"
 
 
-def _has_loss(gate: GateResult | None, cells: Sequence[CellChange]) -> bool:
+def _has_loss(gate: GateResult, cells: Sequence[CellChange]) -> bool:
     """Whether success fell in what decides: nothing where the gate judges a loss, nor what a user did not name."""
-    if gate is not None and not gate.graded:
-        return False
-    named = {cell.key for cell in (*gate.cells, *gate.damaged_tasks)} if gate is not None and gate.named_by_user else None
-    return any(cell.word == "worsens" and (named is None or cell.key in named) for cell in cells)
+    named = {cell.key for cell in (*gate.cells, *gate.damaged_tasks)} if gate.named_by_user else None
+    return gate.graded and any(cell.word == "worsens" and (named is None or cell.key in named) for cell in cells)
 
 
 def _has_gate_loss(gate: GateResult) -> bool:
     return any(cell.is_damaged for cell in (*gate.cells, *(() if gate.named_by_user else gate.unprotected_losses)))
 
 
-def _choose_exit_code(verdict: Verdict, gate: GateResult | None, inconclusive: Literal["fail", "warn"]) -> int:
-    is_measured = gate is not None and gate.mean is not None and all(cell.judged is not None for cell in gate.cells)
+def _choose_exit_code(verdict: Verdict, gate: GateResult, inconclusive: Literal["fail", "warn"]) -> int:
+    is_measured = gate.mean is not None and all(cell.judged is not None for cell in gate.cells)
     lacks_items = is_measured and verdict.reason != "a task was not judged"
     if verdict.outcome == "inconclusive" and inconclusive == "warn" and lacks_items:
         return 0
@@ -326,14 +316,11 @@ def _find_cells(evidence: Evidence, lost_answers: Collection[str]) -> list[CellC
 
 
 def _list_tasks(
-    evidence: Evidence,
-    cells: Sequence[CellChange],
-    gate: GateResult | None,
-    never_right: Sequence[str],
+    evidence: Evidence, cells: Sequence[CellChange], gate: GateResult, never_right: Sequence[str]
 ) -> tuple[TaskChange, ...]:
     """Every task and level, the worst first."""
     sides, outcome = evidence.sides or ((), ()), evidence.outcome
-    protected = {cell.key: cell for cell in gate.cells} if gate is not None else {}
+    protected = {cell.key: cell for cell in gate.cells}
     chances, parts, nothing = read_chances(evidence), read_parts(evidence), Interval(0.0, -1.0, 1.0, 0)
     missing = find_missing_cells(sides)
     open_tasks = {key[0] for cell in cells if not (key := cell.key)[2] and key not in protected}
@@ -375,10 +362,10 @@ def _list_tasks(
         before = _mean_before(sides[0], (task, level), outcome)
         is_protected = (task, level, False) in protected
         tasks.append(TaskChange(task, level, "not measured", before, None, nothing, protected=is_protected))
-    known_tasks, lost_answers = {change.task for change in tasks}, gate.lost_answers if gate is not None else {}
+    known_tasks = {change.task for change in tasks}
     for cell in list_ungraded_cells(evidence):
         if cell[0] not in known_tasks:
-            word: TaskWord = "lost" if cell[0] in lost_answers else "not graded"
+            word: TaskWord = "lost" if cell[0] in gate.lost_answers else "not graded"
             tasks.append(TaskChange(*cell, word, None, None, nothing, protected=(*cell, False) in protected))
     sign = READINGS[outcome].sign
     return tuple(sorted(tasks, key=lambda change: (WORST_FIRST.index(change.word), sign * change.change.value, change.task)))
@@ -404,10 +391,7 @@ def _find_word(cell: CellChange, change: Interval, never_right: Sequence[str], *
     return WORD_BY_CHANGE[cell.word]
 
 
-def _pack_gate(gate: GateResult | None) -> Gate | None:
-    if gate is None:
-        return None
-
+def _pack_gate(gate: GateResult) -> Gate:
     return Gate(
         mean=to_interval(gate.mean) if gate.mean is not None else None,
         margin=gate.margin,

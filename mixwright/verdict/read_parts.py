@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from statistics import fmean
 from typing import Any
 
-from mixwright.estimates.outcome import (
-    CHANCE_MEASUREMENT,
-    PART_PREFIX,
-    ItemScores,
-)
+from mixwright.estimates.outcome import CHANCE_MEASUREMENT, PART_PREFIX, ItemScores
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS
 from mixwright.records import AnswerPair, DecisionGroup, Interval, PartChange
 from mixwright.run.folder import read_json_lines, read_measurements
@@ -55,32 +51,29 @@ def shorten_paths(paths: Sequence[str]) -> list[str]:
 def read_chances(evidence: Evidence) -> dict[CellKey, Interval]:
     """Return the chance levels that were measured, whose intervals know whether other rows chose the rule."""
     folders = [*evidence.leading_folders, evidence.run.measurements("before").parent]
-    path = folders[0] / "before.parquet"
-    measured = read_measurements(path) if path.is_file() else []
-    rows = [row for row in measured if row.name == CHANCE_MEASUREMENT]
-    levelled = {row.task for row in rows if row.level is not None}
-    return {
-        (row.task, row.level, row.level is None and row.task in levelled): Interval(row.value, row.low, row.high, row.n)
-        for row in rows
-    }
+    found = _read_intervals(folders[0] / "before.parquet", CHANCE_MEASUREMENT)
+    levelled = {task for task, level, _ in found if level is not None}
+    return {(task, level, level is None and task in levelled): found[task, level, name] for task, level, name in found}
 
 
 def read_parts(evidence: Evidence) -> dict[tuple[str, float | None], tuple[PartChange, ...]]:
     """Return the parts of answers that both models were judged by, such as fields of JSON, per task and level."""
-    files = [evidence.run.measurements(when) for when in ("before", "after")]
-    before, after = (
-        {
-            (row.task, row.level, row.name): Interval(row.value, row.low, row.high, row.n)
-            for row in (read_measurements(path) if path.is_file() else ())
-            if row.name.startswith(PART_PREFIX)
-        }
-        for path in files
-    )
+    before, after = (_read_intervals(evidence.run.measurements(when), PART_PREFIX) for when in ("before", "after"))
     parts = defaultdict[tuple[str, float | None], tuple[PartChange, ...]](tuple)
     for (task, level, name), part in after.items():
         if (task, level, name) in before:
             parts[task, level] += (PartChange(name.removeprefix(PART_PREFIX), before[task, level, name], part),)
     return parts
+
+
+def _read_intervals(path: Path, beginning: str) -> dict[tuple[str, float | None, str], Interval]:
+    """Task, level and name -> estimate, of the measurements whose names begin so; none where there is no file."""
+    rows = read_measurements(path) if path.is_file() else []
+    return {
+        (row.task, row.level, row.name): Interval(row.value, row.low, row.high, row.n)
+        for row in rows
+        if row.name.startswith(beginning)
+    }
 
 
 def read_stages(evidence: Evidence) -> dict[str, tuple[float | None, ...]]:

@@ -73,11 +73,9 @@ def _list_tasks(verdict: Verdict, *, full: bool) -> list[Text]:
     shown = rows if full else rows[:MAX_ROWS]
     if not shown:
         return []
-    names = [_name_row(change, full=full) for change in shown]
     after = to_line(verdict.after, limit=MAX_NAME)
     cells = [
-        (name, *_format_values(change, verdict), _format_change(change, verdict))
-        for name, change in zip(names, shown, strict=True)
+        (_name_row(change, full=full), *_format_values(change, verdict), _format_change(change, verdict)) for change in shown
     ]
     header = ("", "before", after, "change")
     widths = [max(len(row[column]) for row in (header, *cells)) for column in range(len(header) - 1)]
@@ -105,8 +103,7 @@ def _name_row(change: TaskChange, *, full: bool) -> str:
 
 
 def _format_values(change: TaskChange, verdict: Verdict) -> list[str]:
-    values = [change.before, change.after]
-    return ["-" if value is None else format_value(value, verdict.unit) for value in values]
+    return ["-" if value is None else format_value(value, verdict.unit) for value in (change.before, change.after)]
 
 
 def _format_change(change: TaskChange, verdict: Verdict) -> str:

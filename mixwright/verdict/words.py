@@ -91,22 +91,18 @@ SENTENCES: dict[Reason, str] = {
 }
 """Reason of an outcome -> the sentence on it, where no figure stands in it."""
 TASK_WORDS: dict[TaskWord, str] = {
-    "learned": "learned",
     "lost": "LOST",
-    "kept": "kept",
-    "higher": "higher",
-    "lower": "lower",
     "not shown": "no clear change",
     "less dependent": "depends less on the prompt",
     "commonest": "gives one answer more often",
     "sharper": "only samples improved",
     "never right": "no right answer",
-    "too few items": "too few items",
     "too few right": "too few right before to say",
-    "not measured": "not measured",
     "not graded": "no grader",
 }
-"""Word of a task -> how a table shows it."""
+"""Word of a task -> how a table shows it, where that is another one."""
+NO_GATE = Gate(None, 0.0, (), averaged=0, cells=0, named=False)
+"""Stands for the gate of a verdict without one."""
 
 
 def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
@@ -118,9 +114,10 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
     """
     if verdict.reason in ("trial", "nothing compared", "not measured"):
         return trial_sentence or "Nothing was compared yet."
-    if verdict.gate is not None and verdict.gate.same:
-        return _say_same(verdict, 100 * verdict.gate.margin)
-    name, learned = verdict.after, _name_learned(verdict)
+    if verdict.gate and verdict.gate.same:
+        return _say_same(verdict, verdict.gate)
+    name = verdict.after
+    learned = _name_changes([change for change in verdict.tasks if change.word == "learned"], verdict.unit)
     if verdict.outcome == "damaged":
         gain = f" It did learn {learned}." if learned else ""
         return f"DO NOT SHIP {name}. {_say_damage(verdict)}{gain}"
@@ -132,9 +129,9 @@ def say_headline(verdict: Verdict, trial_sentence: str = "") -> str:
     return f"INCONCLUSIVE for {name}. {same and same + ' '}{_say_inconclusive(verdict, learned)}{others}"
 
 
-def _say_same(verdict: Verdict, margin: float) -> str:
+def _say_same(verdict: Verdict, gate: Gate) -> str:
     """Say whether two models can be one: how many answers turned, and which difference is ruled out."""
-    total, mean = verdict.total, verdict.gate.mean if verdict.gate else None
+    total, mean, margin = verdict.total, gate.mean, 100 * gate.margin
     turned = total.gained + total.lost if total else 0
     counts = f"{turned:,} of {total.items:,} answers turned right or wrong" if total else "nothing was compared"
     if verdict.outcome == "passed":
@@ -157,7 +154,7 @@ def show_word(change: TaskChange, verdict: Verdict) -> str:
         return f"no grader; its answers kept {100 * min(max(kept.value, 0), 1):.0f} % of their content"
     if verdict.lower_is_better and change.word in ("lower", "higher"):
         return f"{verdict.measure} {'rose' if change.word == 'lower' else 'fell'}"
-    return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS[change.word]
+    return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS.get(change.word, change.word)
 
 
 def is_in_wrong_format(change: TaskChange, verdict: Verdict) -> bool:
@@ -192,21 +189,21 @@ def _say_damage(verdict: Verdict) -> str:
         return "".join(f"Its answers to {task} {verdict.lost_answers[task]}.{others}" for task in lost_tasks[:1])
     if verdict.reason == "a behaviour changed":
         return " ".join(_explain_behaviours(verdict, protected=True))
-    named = verdict.gate is not None and verdict.gate.named
-    lost = [change for change in verdict.tasks if change.word in LOSSES and (change.protected or not named)]
+    gate = verdict.gate or NO_GATE
+    lost = [change for change in verdict.tasks if change.word in LOSSES and (change.protected or not gate.named)]
     if verdict.reason == "a task was lost" and lost:
         return f"It lost {_name_changes(lost, verdict.unit)}."
     if verdict.reason in SENTENCES:
         return SENTENCES[verdict.reason]
-    if verdict.gate is not None and verdict.gate.mean is not None and verdict.gate.mean.high < 0:
-        return f"{_say_lower(verdict)}The average of what it could do fell by {_size(verdict.gate.mean)}."
+    if gate.mean is not None and gate.mean.high < 0:
+        return f"{_say_lower(verdict)}The average of what it could do fell by {_size(gate.mean)}."
     total = verdict.total
     return f"{_capital(verdict.measure)} got worse by {_size(total.change, verdict.unit)}." if total else "It got worse."
 
 
 def _say_lower(verdict: Verdict) -> str:
     """Name protected tasks that fell, though by themselves this shows no loss; an average hides them. Empty without any."""
-    least = verdict.gate.margin if verdict.gate else 0.0
+    least = (verdict.gate or NO_GATE).margin
     fell = [
         change
         for change in verdict.tasks
@@ -219,9 +216,7 @@ def _say_lower(verdict: Verdict) -> str:
 
 def _list_weak_tasks(verdict: Verdict) -> list[str]:
     """List protected tasks of which too little was right before, or all that are protected where none stands out."""
-    gate = verdict.gate
-    if gate is None:
-        return []
+    gate = verdict.gate or NO_GATE
     least = max(gate.margin, READABLE_SHARE)
     judged = [change for change in verdict.tasks if change.protected]
     weak = [change.task for change in judged if change.before is not None and change.before < least]
@@ -234,27 +229,28 @@ def _say_excluded(gate: Gate) -> str:
 
 def _say_others(verdict: Verdict) -> str:
     """Say what happened outside the tasks that the user named: what was lost there, and what was not judged."""
-    if verdict.gate is None or not verdict.gate.named:
+    gate = verdict.gate or NO_GATE
+    if not gate.named:
         return ""
     lost = _name_changes(
         [change for change in verdict.tasks if change.word in LOSSES and not change.protected], verdict.unit
     )
     text = f" Lost, but not protected: {lost}." if lost else ""
-    unjudged = [task for task in verdict.not_judged if task not in verdict.gate.protected]
+    unjudged = [task for task in verdict.not_judged if task not in gate.protected]
     return f"{text} Not judged: {join_some(unjudged)}." if unjudged and verdict.outcome == "passed" else text
 
 
 def _say_passed(verdict: Verdict, learned: str) -> str:
-    gate = verdict.gate
-    kept = _say_excluded(gate) if gate else "nothing was protected"
-    if gate and gate.mean is not None and gate.mean.low > 0:
+    gate = verdict.gate or NO_GATE
+    kept = _say_excluded(gate) if verdict.gate else "nothing was protected"
+    if gate.mean is not None and gate.mean.low > 0:
         kept = f"on average it rose by {_size(gate.mean)}"
-    the_rest = f"the {format_count(len(gate.protected), 'protected task')}" if gate and gate.named else "the rest"
+    the_rest = f"the {format_count(len(gate.protected), 'protected task')}" if gate.named else "the rest"
     if verdict.reason == "not learned":
         return f", but it did not learn {join_words(verdict.not_learned)}. It kept {the_rest}: {kept}."
     if learned:
         return f". It learned {learned} and kept {the_rest}: {kept}."
-    total, what = verdict.total, the_rest if gate and gate.named else "what it could do"
+    total, what = verdict.total, the_rest if gate.named else "what it could do"
     if total is not None and total.word == "learned":
         return f". It kept {what}: {kept}. The average rose by {_size(total.change)}, but no single task rose measurably."
     if higher := [change for change in verdict.tasks if change.word == "higher"]:
@@ -263,7 +259,7 @@ def _say_passed(verdict: Verdict, learned: str) -> str:
 
 
 def _say_inconclusive(verdict: Verdict, learned: str) -> str:
-    gate, total = verdict.gate, verdict.total
+    gate, total = verdict.gate or NO_GATE, verdict.total
     gain = f"It learned {learned}. " if learned else ""
     if verdict.reason in SENTENCES:
         return SENTENCES[verdict.reason]
@@ -275,15 +271,15 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
         )
         reasons = dict.fromkeys(tasks.values())
         if set(reasons) == {NEVER_RIGHT}:
-            others = gate is not None and gate.mean is not None and gate.mean.low > -gate.margin
-            kept = f" On the other tasks {_say_excluded(gate)}." if others and gate else ""
+            others = gate.mean is not None and gate.mean.low > -gate.margin
+            kept = f" On the other tasks {_say_excluded(gate)}." if others else ""
             return f"{gain}No answer to task {join_some(list(tasks))} is right: not learned, or misread by the grader.{kept}"
         return f"{gain}It is unknown what happened to {join_some(list(tasks))}: {next(iter(reasons))}."
     if verdict.reason == "nothing was graded" and total is not None:
         change = format_signed(total.change.value, verdict.unit)
         unit = format_unit(verdict.unit)
         return f"{_capital(verdict.measure)} changed by {change} {unit}, but no answer was graded, so no loss is ruled out."
-    if verdict.reason == "a behaviour changed" and gate is not None:
+    if verdict.reason == "a behaviour changed" and verdict.gate:
         verbs = join_words([IN_WORDS[name][0] for name in gate.behaviours])
         shares = [
             f"{one.task} {100 * one.before:.0f} to {100 * one.after:.0f} %"
@@ -293,7 +289,7 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
         if not shares:
             return f"{gain}No earlier answer {verbs}, so there is nothing to protect."
         return f"{gain}It is not shown that it {verbs} as often as before: {join_some(shares)}."
-    if gate is not None and gate.mean is not None:
+    if gate.mean is not None:
         if gate.mean.low > -gate.margin:
             loss = "a larger loss of a single task is not ruled out"
         else:
@@ -320,9 +316,9 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
         if one.gap.value < 0
     ]
     reasons += _explain_behaviours(verdict, protected=False)
-    gate = verdict.gate
+    gate = verdict.gate or NO_GATE
     is_loss = verdict.reason in ("a task was lost", "the average fell")
-    if is_loss and gate is not None and gate.mean is not None and gate.mean.low > -gate.margin:
+    if is_loss and gate.mean is not None and gate.mean.low > -gate.margin:
         reasons.append("The average is within the allowed loss, but any loss that is shown in a task fails the gate.")
     known = {change.task for change in verdict.tasks if change.word == "learned"}
     known.update(task for form in verdict.forms for task in form.tasks)  # the format says more
@@ -331,12 +327,12 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
         largest = max(-former.change for former in unlikely)
         tasks = join_some([former.task for former in unlikely])
         reasons.append(f"Its earlier answers to {tasks} became far less likely (by up to {largest:.2g} nats per token).")
-    if gate is not None and gate.same and (tokens := sum(former.tokens for former in verdict.former)):
+    if gate.same and (tokens := sum(former.tokens for former in verdict.former)):
         change = sum(former.change * former.tokens for former in verdict.former) / tokens
         likelier = f"{format_signed(change, 'nats')} nats per token likelier"
         reasons.append(f"The answers of {verdict.before} are {likelier} under {verdict.after}.")
     noise = [note.message for note in verdict.notes if note.check == NOISE_NOTE]
-    return (*noise, *reasons) if gate is not None and gate.same else (*reasons, *noise)
+    return (*noise, *reasons) if gate.same else (*reasons, *noise)
 
 
 def _explain_causes(verdict: Verdict) -> list[str]:
@@ -347,7 +343,8 @@ def _explain_causes(verdict: Verdict) -> list[str]:
         if cause.kind != "other format" or cause.task not in with_form:  # the sentence on the format says it
             groups[cause.kind, cause.pattern, cause.is_specific].append(cause)
     sentences = []
-    for (kind, pattern, is_specific), causes in sorted(groups.items(), key=_rank_causes):
+    order = sorted(groups.items(), key=lambda group: (not group[0][2], -sum(cause.items for cause in group[1])))
+    for (kind, pattern, is_specific), causes in order:
         items, lost, kept_with, kept = (
             sum(getattr(cause, name) for cause in causes) for name in ("items", "lost", "kept_with", "kept")
         )
@@ -373,11 +370,6 @@ def _explain_causes(verdict: Verdict) -> list[str]:
     return sentences
 
 
-def _rank_causes(group: tuple[tuple[CauseKind, str, bool], Sequence[Cause]]) -> tuple[bool, int]:
-    (_, _, is_specific), causes = group
-    return not is_specific, -sum(cause.items for cause in causes)
-
-
 def _explain_recalled(verdict: Verdict) -> list[str]:
     """Say of which tasks the lost answers are only covered, and of which they are gone."""
     groups: dict[str, list[Recalled]] = defaultdict(list)
@@ -385,14 +377,11 @@ def _explain_recalled(verdict: Verdict) -> list[str]:
         if one.items >= LEAST_READ:
             share = one.completed / one.items
             groups["covered" if share >= STILL_KNOWN else "gone" if share <= NOT_KNOWN else "partly"].append(one)
-    sentences = []
-    for name, found in groups.items():
-        items, completed = sum(one.items for one in found), sum(one.completed for one in found)
-        what, tasks = RECALLED[name], join_some([one.task for one in found])
-        sentences.append(
-            f"Begun in its earlier words, {completed:,} of {items:,} lost answers to {tasks} end right: {what}."
-        )
-    return sentences
+    return [
+        f"Begun in its earlier words, {sum(one.completed for one in found):,} of {sum(one.items for one in found):,} "
+        f"lost answers to {join_some([one.task for one in found])} end right: {RECALLED[name]}."
+        for name, found in groups.items()
+    ]
 
 
 def _explain_behaviours(verdict: Verdict, *, protected: bool) -> list[str]:
@@ -409,20 +398,18 @@ def _explain_behaviours(verdict: Verdict, *, protected: bool) -> list[str]:
 def _say_behaviour(name: str, changes: Sequence[BehaviourChange], *, rose: bool) -> str:
     shares = [f"{change.task} {100 * change.before:.0f} to {100 * change.after:.0f} %" for change in changes[:MAX_NAMED]]
     more = f" and {len(changes) - MAX_NAMED} more tasks" if len(changes) > MAX_NAMED else ""
-    how_often = "more often" if rose else "less often"
-    if name in SAMPLES:
-        return f"{SAMPLES[name]} {how_often}: {', '.join(shares)}{more}."
-    return f"It {IN_WORDS[name][0]} {how_often}: {', '.join(shares)}{more}."
+    what = SAMPLES.get(name) or f"It {IN_WORDS[name][0]}"
+    return f"{what} {'more often' if rose else 'less often'}: {', '.join(shares)}{more}."
 
 
 def say_average(verdict: Verdict) -> str:
     """Return the line on the average of the protected tasks, or on the whole outcome; empty where nothing was compared."""
-    gate = verdict.gate
-    if gate is not None and gate.rings:
+    gate = verdict.gate or NO_GATE
+    if gate.rings:
         rings = [f"{ring.name} {say_mean(ring.mean)}" for ring in gate.rings if ring.mean is not None]
         return f"Average, in points: {', '.join(rings)}. Allowed: {MINUS_SIGN}{100 * gate.margin:g} in each."
     is_by_total = verdict.reason in ("the average fell", "prompts matter less", "the commonest answer")
-    if gate is not None and gate.mean is not None and not (is_by_total and gate.mean.low > -gate.margin):
+    if gate.mean is not None and not (is_by_total and gate.mean.low > -gate.margin):
         group = format_count(gate.averaged, "protected task" if gate.cells == len(gate.protected) else "task or level")
         group = group.replace("task or levels", "tasks and levels")
         if gate.averaged < gate.cells:
@@ -451,21 +438,21 @@ def _ends(interval: Interval) -> str:
 
 def describe_certainty(verdict: Verdict) -> tuple[str, ...]:
     """Return how sure the verdict is: items, what these items cannot show, and what needs no grader."""
-    gate, total, lines = verdict.gate, verdict.total, []
+    gate, total, lines = verdict.gate or NO_GATE, verdict.total, []
     if total is not None:
         counts = f", {total.gained:,} gained and {total.lost:,} lost" if total.gained or total.lost else ""
         lines.append(f"{format_count(total.items, 'question')} answered by both models{counts}.")
-    if gate is not None and gate.look:
+    if gate.look:
         decided = "Decided" if verdict.outcome != "inconclusive" else "Not decided"
         lines.append(f"{decided} at {gate.look}; the interval of the average is that of this interim analysis.")
-    if gate is not None and gate.request_forms:
+    if gate.request_forms:
         forms = ", ".join(f"{form} {say_mean(mean)}" for form, mean in gate.request_forms.items())
         lines.append(f"By format of the request: {forms}.")
-    if gate is not None and gate.unseen_loss is not None and verdict.outcome == "passed":
+    if gate.unseen_loss is not None and verdict.outcome == "passed":
         lines.append(
             f"A loss of up to {100 * gate.unseen_loss:g} points in a single task could go unnoticed (in 1 of 20 cases)."
         )
-    if gate is not None and gate.items_needed and verdict.outcome == "inconclusive":
+    if gate.items_needed and verdict.outcome == "inconclusive":
         lines.append(f"About {gate.items_needed:,} questions per task would be enough, if nothing was lost.")
     for part, name in (("shuffled", "with prompts shuffled"), ("dependence", "that depends on the prompt")):
         interval: Interval | None = getattr(total, part, None)
@@ -498,15 +485,8 @@ def list_rows(verdict: Verdict) -> list[TaskChange]:
     ]
 
 
-def _name_learned(verdict: Verdict) -> str:
-    """Name learned tasks with their gain; a task is named by its levels only where it is not learned as a whole."""
-    learned = [change for change in verdict.tasks if change.word == "learned"]
-    whole = {change.task for change in learned if change.whole}
-    return _name_changes([change for change in learned if change.whole or change.task not in whole], verdict.unit)
-
-
 def _name_changes(changes: Sequence[TaskChange], unit: str = "share") -> str:
-    """Name up to three changes with their size: `capitals (-71 points), sums (-64) and 4 more`."""
+    """Name up to three changes with their size, whole tasks without levels: `a (-71 points), b (-64) and 4 more`."""
     whole = {change.task for change in changes if change.whole}
     changes = [change for change in changes if change.whole or change.task not in whole]
     words = []

@@ -34,7 +34,8 @@ from mixwright.estimates.intervals import share_interval
 from mixwright.estimates.outcome import ItemScores
 from mixwright.records import Interval
 from mixwright.run.folder import RunFolder, write_measurements
-from mixwright.verdict.judge import judge_run
+from mixwright.verdict.judge import judge
+from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate import check_protected
 from mixwright.verdict.rules.gate_question import GateQuestion, write_question
 from mixwright_lab.studies.jobs import run_in_processes
@@ -240,7 +241,7 @@ def faked(job: tuple[str, int]) -> list[Row]:
         made = write_comparison(Path(folder), name, seed)
         for question, asked in QUESTIONS.items():
             write_question(made, asked)
-            verdict = judge_run(made)
+            verdict = judge(Evidence(made))
             sentence, code = verdict.headline, verdict.exit_code
             fits = (sentence.startswith(SHIPPED), sentence.startswith(REFUSED)) == (code == 0, code == 3)
             rows.append({"fake": name, "seed": seed, "question": question, "code": code, "sentence": sentence, "fits": fits})

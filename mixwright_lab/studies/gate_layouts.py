@@ -41,17 +41,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.estimates.exclusion import CHURN_SHARE, MIN_UNHARMED_PASS_SHARE
-from mixwright.estimates.intervals import Z, share_interval, t_quantile, wilson
-from mixwright.estimates.items import Item
-from mixwright.estimates.looks import CELL_SHAPE, MEAN_SHAPE, MORE_ITEMS, Look, boundaries, count_looks
-from mixwright.estimates.loss_limits import (
+from mixwright.estimates.exclusion import (
     CELL_INTERVAL_LEVEL,
+    CHURN_SHARE,
     EXCLUDED_CELL_LOSS,
     LOSS_STEP,
     MIN_CHURN_SHARE,
+    MIN_UNHARMED_PASS_SHARE,
     Z_CELL,
 )
+from mixwright.estimates.intervals import Z, share_interval, t_quantile, wilson
+from mixwright.estimates.items import Item
+from mixwright.estimates.looks import CELL_SHAPE, MEAN_SHAPE, MORE_ITEMS, Look, boundaries, count_looks
 from mixwright.estimates.outcome import ItemScores
 from mixwright.estimates.protected import READABLE_SHARE
 from mixwright.verbs.compare import FIRST_ITEMS

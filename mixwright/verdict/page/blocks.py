@@ -15,6 +15,8 @@ from mixwright.records.verdict import AnswerPair
 from mixwright.verdict.page.text import NO_VALUE_SIGN
 
 Tone = Literal["plain", "good", "bad", "caution"]
+CONTENTS = ("rows", "svg", "items", "pairs", "text")
+"""Fields of blocks that hold something; each block has one of them, or blocks of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,23 +224,6 @@ def keep_filled(blocks: Sequence[Block]) -> list[Block]:
             inner_blocks = tuple(keep_filled(block.blocks))
             if inner_blocks:
                 filled_blocks.append(replace(block, blocks=inner_blocks))
-        elif _content(block):
+        elif any(getattr(block, name, ()) for name in CONTENTS):
             filled_blocks.append(block)
     return filled_blocks
-
-
-def _content(block: Block) -> object:
-    """Return the field without which a block is empty."""
-    match block:
-        case Table() | Forest():
-            return block.rows
-        case Picture():
-            return block.svg
-        case Rows():
-            return block.items
-        case Answers():
-            return block.pairs
-        case Paragraph() | Headline() | Code():
-            return block.text
-        case _:
-            return True

@@ -69,18 +69,12 @@ TASK_SIGNS: dict[TaskWord, tuple[str, Tone]] = {
     "kept": ("=", "plain"),
     "higher": ("↑", "plain"),
     "lower": ("↓", "plain"),
-    "not shown": ("?", "plain"),
     "less dependent": ("▼", "bad"),
     "commonest": ("≈", "caution"),
     "sharper": ("≈", "caution"),
-    "never right": ("?", "plain"),
-    "too few items": ("?", "plain"),
-    "too few right": ("?", "plain"),
-    "not measured": ("?", "plain"),
-    "not graded": ("?", "plain"),
 }
+"""Sign of a task's word, `?` of others, and the colour of its row."""
 FEATURE_WORDS: dict[Feature, str] = {
-    "empty": "empty",
     "cut": "cut at the token limit",
     "repeating": "one piece again and again",
     "prompt copied": "a copy of the prompt",
@@ -168,7 +162,7 @@ def _word(change: TaskChange, verdict: Verdict) -> str:
 
 
 def _sign(change: TaskChange, verdict: Verdict) -> tuple[str, Tone]:
-    return TASK_SIGNS["lost" if is_in_wrong_format(change, verdict) else change.word]
+    return TASK_SIGNS.get("lost" if is_in_wrong_format(change, verdict) else change.word, ("?", "plain"))
 
 
 def _task_row(change: TaskChange, verdict: Verdict) -> ForestRow:
@@ -355,7 +349,7 @@ def _forms(verdict: Verdict) -> list[Block]:
             {
                 "task": change.task,
                 "answers that are": " ".join(
-                    filter(None, (FEATURE_WORDS[change.feature], change.other_task, change.pattern))
+                    filter(None, (FEATURE_WORDS.get(change.feature, change.feature), change.other_task, change.pattern))
                 ),
                 "before": f"{change.before:,}",
                 "after": f"{change.after:,}",

@@ -95,14 +95,10 @@ def format_p(p: float) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def format_level(value: float | None) -> str:
-    """`level 2`, or nothing for a task without levels."""
-    return "" if value is None else f"level {value:g}"
-
-
 def cell_name(task: str, level: float | None, *, whole_task: bool = False) -> str:
     """`gcd level 2`, `gcd all levels` of a whole task, `gcd` of a task without levels."""
-    return f"{task} {format_level(level) or ('all levels' if whole_task else '')}".strip()
+    end = f"level {level:g}" if level is not None else "all levels" if whole_task else ""
+    return f"{task} {end}".strip()
 
 
 def words_for(measured_name: str) -> str:

@@ -3,7 +3,7 @@
 Non-inferiority: the lower end of the protected cells' mean change lies above `MEAN_LOSS_MARGIN`, of success and of
 dependence on the prompt, each. What the page calls damaged is damaged here: the same items, the same correction, success or
 dependence of a cell or of a whole task. Every cell has to exclude a loss by itself, under any margin: of 20 points where
-cells are large enough for an unharmed checkpoint to do so, else of the least that it can (`estimates/loss_limits.py`). Else
+cells are large enough for an unharmed checkpoint to do so, else of the least that it can (`estimates/exclusion.py`). Else
 something is damaged, or the items are too few to tell. Where nobody said what matters, a cell that was not protected and is
 shown to be damaged stops it, too.
 
@@ -25,21 +25,24 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mixwright.errors import unknown_name
 from mixwright.estimates.crossed import Estimate
-from mixwright.estimates.exclusion import CHURN_SHARE, MAX_CHURN_SHARE, MEAN_LOSS_MARGIN, churn_for_error, items_to_exclude
-from mixwright.estimates.intervals import Z, t_quantile
-from mixwright.estimates.items import Items, TaskLevel
-from mixwright.estimates.looks import Look
-from mixwright.estimates.loss_limits import (
+from mixwright.estimates.exclusion import (
     CELL_INTERVAL_LEVEL,
+    CHURN_SHARE,
     LOSS_STEP,
+    MAX_CHURN_SHARE,
+    MEAN_LOSS_MARGIN,
     Z_CELL,
     cell_loss_limits,
+    churn_for_error,
     estimate_churn_of_others,
     excludes_cell_loss,
     items_excluding_cell_loss,
+    items_to_exclude,
 )
+from mixwright.estimates.intervals import Z, t_quantile
+from mixwright.estimates.items import Items, TaskLevel
+from mixwright.estimates.looks import Look
 from mixwright.estimates.outcome import SWAPPED_SUFFIX, Change, Sides, estimate_change, shared_items
 from mixwright.estimates.protected import (
     READABLE_SHARE,
@@ -47,11 +50,12 @@ from mixwright.estimates.protected import (
     cells_with_right_answers,
     find_readable_items,
     find_unreadable_cells,
+    named_cells,
 )
 from mixwright.estimates.readings import READINGS, Decoding
-from mixwright.records import ChangeWord, GateOutcome, Interval, Ring, cell_key
+from mixwright.records import ChangeWord, GateOutcome, Interval, Ring
 from mixwright.suite.family import FORMS
-from mixwright.verdict.rules.cells import CellChange, compare_cells, split_by_task
+from mixwright.verdict.rules.cells import CellChange, compare_cells, split_by_task, to_interval
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 HARM_CONFIDENCE = 0.999
@@ -92,8 +96,8 @@ class GateResult:
     """Mean loss that had to be excluded, a share."""
     unseen_loss: float | None = None
     """Largest loss of one cell that such a gate would pass in more than one of twenty cases; None where it would none."""
-    reason: str = ""
-    """What the page says, where that and not the protected cells decided."""
+    lacks_right_answers: bool = False
+    """Whether too little was right before to see a loss, and nothing is damaged."""
     graded: bool = True
     """Whether answers of any task were graded; else damage is found by what they say, and nothing passes."""
     look: Look | None = None
@@ -114,6 +118,11 @@ class GateResult:
     """Whether a change in either direction was judged."""
     undecided: frozenset[TaskLevel] = frozenset()
     """Protected cells that the next look has to ask more before anything passes."""
+
+    @property
+    def tasks(self) -> set[str]:
+        """Protected tasks."""
+        return {cell.task for cell in self.cells}
 
 
 def check_protected(
@@ -185,10 +194,10 @@ def check_protected(
     is_mean_excluded = False
     judged_tasks = {comparison.task for comparison in comparisons if comparison.any_right}
     named_and_judged = [cell for cell in cells if cell.task in judged_tasks and named_by_user]
-    below_margin = _find_below_margin(before, named_and_judged, decoding, max(mean_margin, READABLE_SHARE))
-    if not named_by_user and 2 * sum(cell.readable for cell in cells) < len(cells):
-        below_margin.append("too little was right before in most of the protected tasks to see a loss")
-    is_safe &= not below_margin
+    lacks_right_answers = _is_any_below(before, named_and_judged, decoding, max(mean_margin, READABLE_SHARE)) or (
+        not named_by_user and 2 * sum(cell.readable for cell in cells) < len(cells)
+    )
+    is_safe &= not lacks_right_answers
     if change is not None and math.isfinite(change.estimate.value):
         mean_change, mean_dependence = (
             estimate if look is None else look.with_look_interval(estimate)
@@ -202,9 +211,9 @@ def check_protected(
             mean_change.high < 0 and not is_above_margin
         )
         is_last = look is None or look.last  # else more items follow anyway
-        if not is_safe and not is_damaged and all_measured and is_last and not below_margin:
+        if not is_safe and not is_damaged and all_measured and is_last and not lacks_right_answers:
             churn = min(max(CHURN_SHARE, churn_for_error(mean_change.error, sizes)), MAX_CHURN_SHARE)
-            items_needed = items_to_pass(len(sizes), margin=mean_margin, churn=churn)
+            items_needed = items_to_measure(len(sizes), margin=mean_margin, churn=churn)
             items_needed = items_to_exclude(MEAN_LOSS_MARGIN, 1, churn) if each_cell else items_needed
     # all are asked at the last look: what was asked more only because it looked bad would leave the mean too high
     asks_all = not is_mean_excluded or look is None or look.number + 1 >= look.planned_looks
@@ -220,7 +229,7 @@ def check_protected(
         items_needed=items_needed,
         margin=mean_margin,
         unseen_loss=None if each_cell or len(sizes) < 2 else round(max(limits_of_mean) - LOSS_STEP, 2),
-        reason="" if is_damaged else "; ".join(below_margin),
+        lacks_right_answers=lacks_right_answers and not is_damaged,
         look=look,
         averaged=sum(cell.readable for cell in compared),
         undecided=frozenset(
@@ -314,8 +323,8 @@ def _find_loss_limits(item_counts: tuple[int, ...], margin: float, look: Look | 
     return {now: limits[last] for now, last in last_counts.items() if last in limits}
 
 
-def _find_below_margin(before: SideScores, cells: Sequence[CellChange], decoding: Decoding, margin: float) -> list[str]:
-    """A sentence on each task of which less than the margin was right before; not on those that gained since."""
+def _is_any_below(before: SideScores, cells: Sequence[CellChange], decoding: Decoding, margin: float) -> bool:
+    """Whether less than the margin of any task was right before, those that gained since left out."""
     compared_cells = {(cell.task, cell.level) for cell in cells if cell.judged is not None}
     gained = {cell.task for cell in cells if cell.judged is not None and cell.judged.low > 0}
     column, values_by_task = READINGS[decoding].column, defaultdict[str, list[float]](list)
@@ -323,12 +332,7 @@ def _find_below_margin(before: SideScores, cells: Sequence[CellChange], decoding
         for task, own in scores.select({task for task, _ in compared_cells} - gained).by_task().items():
             true = own.true_column(column)
             values_by_task[task] += own.column(true, own.having(true).of_cells(compared_cells)).tolist()
-    success_by_task = {task: sum(values) / len(values) for task, values in values_by_task.items() if values}
-    return [
-        f"only {100 * success:.2g} % of {task} was right before, too little to see a loss"
-        for task, success in success_by_task.items()
-        if success < margin
-    ]
+    return any(sum(values) / len(values) < margin for values in values_by_task.values() if values)
 
 
 def _is_shown_damaged(cell: CellChange, look: Look | None) -> bool:
@@ -430,8 +434,7 @@ def check_rings(sides: Sides, decoding: Decoding, question: GateQuestion) -> Gat
             (cell.task, cell.level) for result in results.values() for cell in result.cells if cell.readable
         ),
         rings=tuple(
-            Ring(name, result.outcome, _within_bounds(result.mean.interval) if result.mean else None)
-            for name, result in results.items()
+            Ring(name, result.outcome, to_interval(result.mean) if result.mean else None) for name, result in results.items()
         ),
     )
 
@@ -445,48 +448,20 @@ def _changes_by_form(sides: Sides, decoding: Decoding) -> Mapping[str, Interval]
     return {form: change.estimate.interval for form, change in changes.items() if change is not None}
 
 
-def _within_bounds(change: Interval) -> Interval:
-    """Cut the ends of a change of success at all and nothing: with few items they may lie outside."""
-    return replace(change, low=max(change.low, -1.0), high=min(change.high, 1.0))
-
-
 def list_cells(side: SideScores) -> list[TaskLevel]:
     """The cells that a side measured."""
     return list(dict.fromkeys(cell for scores in side for cell in scores.items.cells))
 
 
-def named_cells(cells: Sequence[TaskLevel], names: Sequence[str]) -> list[TaskLevel]:
-    """The cells of the tasks and cells that a user wants protected.
-
-    Raises:
-        InputError: one is not among them: a slip of the pen must not open the gate.
-    """
-    known_names = {name for cell in cells for name in (cell[0], cell_key(*cell))}
-    for name in names:
-        if name not in known_names:
-            raise unknown_name("task or TASK@LEVEL that was measured (--protect)", name, known_names)
-    return [cell for cell in cells if cell[0] in names or cell_key(*cell) in names]
-
-
-def items_to_pass(cell_count: int, *, margin: float = MEAN_LOSS_MARGIN, churn: float = CHURN_SHARE) -> int:
-    """Items per cell that pass an unharmed checkpoint in about nine of ten cases.
-
-    Args:
-        cell_count: how many are protected.
-        margin: mean loss over them that is to be excluded, a share.
-        churn: share of the answers that change for no reason.
-    """
-    cell_count = max(cell_count, 1)
-    items = items_to_exclude(margin, cell_count, churn)
-    # whoever accepts a larger loss asks fewer items, which have to exclude less by themselves
-    return items if margin > MEAN_LOSS_MARGIN else max(items, items_excluding_cell_loss(cell_count, churn))
-
-
-def items_to_measure(cell_count: int, *, margin: float | None = None) -> int:
-    """Items to measure per cell, so that `cell_count` protected ones have enough to compare.
+def items_to_measure(cell_count: int, *, margin: float | None = None, churn: float = CHURN_SHARE) -> int:
+    """Items per cell that both sides have to answer, to pass an unharmed checkpoint in about nine of ten cases.
 
     Args:
         cell_count: how many may be protected.
-        margin: the mean loss over them that is to be excluded, where the user says which; a share.
+        margin: mean loss over them that is to be excluded, a share; None asks for `MEAN_LOSS_MARGIN`.
+        churn: share of the answers that change for no reason.
     """
-    return items_to_pass(cell_count, margin=MEAN_LOSS_MARGIN if margin is None else margin)
+    margin, cell_count = MEAN_LOSS_MARGIN if margin is None else margin, max(cell_count, 1)
+    items = items_to_exclude(margin, cell_count, churn)
+    # whoever accepts a larger loss asks fewer items, which have to exclude less by themselves
+    return items if margin > MEAN_LOSS_MARGIN else max(items, items_excluding_cell_loss(cell_count, churn))

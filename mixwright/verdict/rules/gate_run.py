@@ -11,13 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mixwright.estimates.items import TaskLevel, cell_order
+from mixwright.estimates.protected import named_cells
 from mixwright.records import cell_key
 from mixwright.verdict.rules.answer_forms import group_takeovers
 from mixwright.verdict.rules.answers_kept import compare_answers, name_lost_answers
 from mixwright.verdict.rules.behaviours import judge_behaviours
 from mixwright.verdict.rules.cells import CellChange
 from mixwright.verdict.rules.evidence import Evidence
-from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, list_cells, named_cells
+from mixwright.verdict.rules.gate import GateResult, check_protected, check_sides, list_cells
 from mixwright.verdict.rules.gate_question import GateQuestion
 
 

@@ -30,8 +30,6 @@ Advice = Literal[
 ]  # fmt: skip
 BLOCKING_ADVICE = ("stop", "do not train", "not this plan")
 """Advice against the arms of a trial, with which no gate passes."""
-CHECK_GRADER_SENTENCE = "Inconclusive: no answer was right before or after; the grader may misread them."
-NONE_RIGHT_SENTENCE = "Inconclusive: no answer was right before or after under the declared decoding; only samples were."
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +169,8 @@ def say_advice(advice: Advice, basis: TrialBasis) -> str:
         f"gains {margin}" if basis.graded else f"{'lowers' if lower_is_better else 'raises'} {reading.title} by {margin}"
     )
     sentence_by_advice = {
-        "check the grader": CHECK_GRADER_SENTENCE,
-        "none right": NONE_RIGHT_SENTENCE,
+        "check the grader": "Inconclusive: no answer was right before or after; the grader may misread them.",
+        "none right": "Inconclusive: no answer was right before or after under the declared decoding; only samples were.",
         "too few seeds": f"Inconclusive: the trial ran {format_count(basis.seeds, 'seed')}, and fewer than {MIN_SEEDS} "
         f"decide nothing. Run {basis.seeds_needed or 8}.",
         "stop": f"Stop: every way of training ({join_words(basis.trained)}) damages "
