@@ -42,7 +42,7 @@ RING_ITEMS = 800
 
 def read_requests(kind: str) -> list[dict[str, Any]]:
     """Read the requests of a kind that are answered for replay: rows with `prompt`, a text or messages."""
-    return [{"prompt": row.get("prompt") or row["messages"]} for row in read_data(f"requests_{kind}.jsonl")]
+    return [{"prompt": row.get("prompt") or row["messages"]} for row in read_data(f"requests_{kind}")]
 
 
 def draw_items(
