@@ -32,7 +32,7 @@ from mixwright.run.progress import format_duration
 from mixwright.suite.draw import RING_ITEMS
 from mixwright.verbs import direct
 from mixwright.verbs.budget import Budget
-from mixwright.verbs.comparison_folder import check_folder, clear
+from mixwright.verbs.comparison_folder import clear
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.output import say
@@ -66,7 +66,6 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    check_folder(folder)
     rows = direct.read_rows(measuring, ungraded=True)
     if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --protect out: preference pairs are compared without it."
@@ -106,11 +105,11 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         ungraded = all_rows.select(tasks=left_out) if left_out else ready.corpus
         results = direct.with_greedy_answers(ready, results, measuring, ungraded)
     skips_former = gating.rings and not gating.same  # every general request is graded
-    former_answers = () if skips_former else direct.read_former_likelihood(ready, results)
+    prompts = {item.id: item.prompt for item in ready.corpus.measured()}
+    former_answers = () if skips_former else direct.read_former_likelihood(ready, results, prompts)
     notes += compare_tokenizers(*ready.learners) if gating.same else []
     if ready.graded and same_tokens(*ready.learners):
         say("lost answers: reading what the later model still knows of them")
-        prompts = {item.id: item.prompt for item in ready.corpus.measured()}
         answers = read_recalled(ready.learners[1], prompts, results["before"].answers, results["after"].answers)
         results = {**results, "after": replace(results["after"], answers=answers)}
     question = None if look is None else replace(gating.question, look=look)

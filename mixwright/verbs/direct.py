@@ -24,7 +24,7 @@ from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.room import MAX_SECONDS, find_room, keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.written import items_to_answer, write_answers
-from mixwright.records import Observation
+from mixwright.records import Observation, Text
 from mixwright.run.folder import RunFolder, check_own_folder, write_measurements
 from mixwright.run.manifest import digests_of, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
@@ -208,14 +208,15 @@ def _list_settings(
     return {name: value for name, value in noted.items() if value is not None}
 
 
-def read_former_likelihood(ready: PreparedModels, results: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
+def read_former_likelihood(
+    ready: PreparedModels, results: Mapping[str, MeasureResult], prompts: Mapping[str, Text]
+) -> list[FormerAnswers]:
     """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
     rows = rows_to_read(results["before"].completions)
     if not rows or not same_tokens(*ready.learners):
         return []
     say(f"earlier answers: scoring {len(rows):,} answers of BEFORE under AFTER, without generating")
-    chosen_items = None if ready.graded else items_to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
-    return read_former_answers(ready.passes(1, chosen_items), rows)
+    return read_former_answers(ready.learners[1], prompts, rows)
 
 
 def with_greedy_answers(

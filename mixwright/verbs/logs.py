@@ -31,7 +31,7 @@ from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
 from mixwright.run.folder import RunFolder, write_measurements
 from mixwright.run.manifest import file_digest, write_manifest
-from mixwright.verbs.comparison_folder import check_folder, clear
+from mixwright.verbs.comparison_folder import clear
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.judging import judge_by_model
 from mixwright.verbs.options import Measuring, is_server, parse_graders
@@ -75,7 +75,6 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     Raises:
         InputError: a log is damaged, nothing can be compared, or an option means nothing here; nothing is written then.
     """
-    check_folder(folder)
     check_log_options(measuring, gating)
     read = (read_log(before), read_log(after))
     metrics = _metrics_of(measuring, read)

@@ -17,7 +17,7 @@ from mixwright.errors import InputError
 from mixwright.measure.fitting import count_items, least_items, most_items_within
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
-from mixwright.records import Example, Observation
+from mixwright.records import Observation
 from mixwright.run.progress import format_duration, share_line
 from mixwright.verbs.budget import RESERVED_SHARE, Budget
 from mixwright.verbs.output import say
@@ -57,10 +57,6 @@ class PreparedModels:
         """The same with so many items of a cell."""
         config = replace(self.config, measure=replace(self.config.measure, items=items))
         return replace(self, config=config, settings={**self.settings, "items": items})
-
-    def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
-        """Passes of one of the models over the items that are measured, or over these."""
-        return Passes(self.learners[number], self.config.measure, self.corpus, chosen=chosen)
 
 
 def measure_with_progress(title: str, learner: Learner, ready: PreparedModels) -> MeasureResult:
