@@ -239,8 +239,8 @@ class Learner(CausalModel):
         """
         rows = [(self.encode(prompt), list(tokens)) for prompt, tokens in zip(prompts, completions, strict=True)]
         used = [i for i, (_, tokens) in enumerate(rows) if tokens]
-        self.check_length(max((len(rows[i][0]) + len(rows[i][1]) for i in used), default=0))
         sizes = [len(rows[i][0]) + len(rows[i][1]) for i in used]
+        self.check_length(max(sizes, default=0))
         for batch in token_batches(sizes, pass_token_limit(self.model)):
             members = [used[position] for position in batch]
             with reading_mode(self.model):
@@ -306,12 +306,12 @@ class Learner(CausalModel):
             return None
         return "\n".join(filter(None, (str(message.get("content") or ""), write_calls(calls)))) if calls else None
 
+    def has_room(self, prompt: Text, tokens: int) -> bool:
+        """Whether so many tokens behind a prompt fit into the model's context."""
+        return not self.context or len(self.encode(prompt)) + tokens <= self.context
+
     def check_length(self, total_tokens: int) -> None:
         """Raises InputError where a prompt and a completion of so many tokens together pass the model's context."""
-        limit = self.context
-        if limit is not None and total_tokens > limit:
-            raise InputError(
-                f"prompt and completion of at most {limit} tokens ({self.name})",
-                f"{total_tokens}",
-                "Shorten the prompts or lower max_new_tokens.",
-            )
+        if self.context is not None and total_tokens > self.context:
+            expected = f"prompt and completion of at most {self.context} tokens ({self.name})"
+            raise InputError(expected, f"{total_tokens}", "Shorten the prompts or lower max_new_tokens.")

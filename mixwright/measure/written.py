@@ -31,12 +31,7 @@ def items_to_answer(
         answer_tokens: tokens of an answer.
     """
     picked = Passes(learners[0], config, corpus).picked(lambda example: True)
-    limits = [(learner, learner.context) for learner in learners if learner.context]
-    return tuple(
-        item
-        for item in picked
-        if all(len(learner.encode(item.prompt)) + answer_tokens <= most_tokens for learner, most_tokens in limits)
-    )
+    return tuple(item for item in picked if all(learner.has_room(item.prompt, answer_tokens) for learner in learners))
 
 
 def write_answers(learner: Learner, items: Sequence[Example], answer_tokens: int, seed: int) -> Answers:
