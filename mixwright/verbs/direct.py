@@ -34,6 +34,7 @@ from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_pr
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
+    from mixwright.measure.kept_answers import KeepingLearner
 
 FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
@@ -118,9 +119,7 @@ def prepare(
     check_settings(config, rows.corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, measuring.adapter))
-    from mixwright.measure.kept_answers import KeepingLearner  # needs torch, which was looked for now
-
-    learners = tuple(map(KeepingLearner.in_store, load_models(models, measuring)))
+    learners = tuple(load_models(models, measuring))
     for model, learner in zip(models, learners, strict=True):
         if isinstance(model, str) and learner.name != model:
             say(f"model: {learner.name}")
@@ -162,15 +161,17 @@ def settle_room(
     return replace(rows, corpus=corpus), settings
 
 
-def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[Learner]:
-    """Load checkpoints as the options ask for them; one that is an adapter may rest on the first. Raises InputError."""
+def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[KeepingLearner]:
+    """Load checkpoints as the options ask for them; one that is an adapter may rest on the first. What they write is kept in
+    the store. Raises InputError.
+    """
     from mixwright.learner.engines import check_installed
     from mixwright.learner.load import load_learner, merge_adapter, plain_source
     from mixwright.learner.vllm_engine import start_engines
+    from mixwright.measure.kept_answers import KeepingLearner
 
     if measuring.engine == "vllm":
         check_installed()
-    form = measuring.form
     learners: list[Learner] = []
     for path in models:
         if not isinstance(path, str):
@@ -178,12 +179,12 @@ def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[L
             continue
         base = models[0] if path != models[0] else None
         options = {"adapter": measuring.adapter, "base": base, "batch_size": measuring.batch_size}
-        learners.append(merge_adapter(load_learner(path, form=form, **options)))
+        learners.append(merge_adapter(load_learner(path, form=measuring.form, **options)))
     if measuring.engine == "vllm":
         sources = [model if isinstance(model, str) and not measuring.adapter else None for model in models]
         start_engines(learners, [source and plain_source(source) for source in sources])
         say(f"engine: {learners[0].engine_name} generates the completions")
-    return learners
+    return list(map(KeepingLearner.in_store, learners))
 
 
 def _list_settings(

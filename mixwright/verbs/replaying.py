@@ -108,9 +108,7 @@ def plan_training(
     asked = len(corpus.select(split=REHEARSE_SPLIT))
     beside = ", half of the general ones beside your tools" if with_tools and requests else ""
     output.say(f"replay: {model} answers {format_count(asked, 'request')}{beside}")
-    from mixwright.measure.kept_answers import KeepingLearner
-
-    (learner,) = map(KeepingLearner.in_store, load_models((model,), measuring))
+    (learner,) = load_models((model,), measuring)
     with RunFolder(folder).lock():  # two at once would leave the rows of one and the plan of the other
         limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
         made = rehearsal_rows(corpus, lambda: learner, **limits)

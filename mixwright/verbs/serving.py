@@ -213,10 +213,8 @@ def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded) -> Answered:
     if measuring.greedy is False:
         remedy = "Put both behind servers, or leave --sampled out."
         raise InputError("greedy answers of a checkpoint beside a server or a judge", "--sampled", remedy)
-    from mixwright.measure.kept_answers import KeepingLearner  # needs torch
-
     picked, limit = _pick_items(rows, measuring), measuring.max_new_tokens or MAX_TOKENS
-    (learner,) = map(KeepingLearner.in_store, load_models((path,), measuring))
+    (learner,) = load_models((path,), measuring)
     fitting, notes = keep_fitting_corpus([learner], rows.corpus, MeasureConfig(items=len(picked)), limit)
     for note in notes:
         say(f"warning: {note}")
