@@ -19,7 +19,7 @@ from torch import Tensor
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, token_batches, without_progress_bars
 from mixwright.learner.causal_model import CausalModel
-from mixwright.learner.generation import Continuation, Decoding, Engine, GenerationJob, scale_progress
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob, scale_progress
 from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
 from mixwright.run.progress import describe_work
@@ -59,8 +59,8 @@ class Learner(CausalModel):
     Sampling and reading leave parameters, gradients, train/eval mode and the global random state as they were.
     """
 
-    engine: Engine | None = None
-    """What writes the completions in the place of transformers; it must have the weights of `model`."""
+    engine: Any = None
+    """What writes the completions in the place of transformers, such as a `VllmEngine`, with the weights of `model`."""
 
     def __init__(
         self,
@@ -205,7 +205,7 @@ class Learner(CausalModel):
         return [samples * count for samples in by_prompt] if temperature == 0 else by_prompt
 
     def _write(
-        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None]
     ) -> list[Continuation]:
         """Return the completions of all jobs, in their order."""
         rows_by_job: dict[int, list[Continuation]] = {}
@@ -266,7 +266,7 @@ class Learner(CausalModel):
             raise refused from error
 
     def generate(
-        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None]
     ) -> Iterator[Mapping[int, list[Continuation]]]:
         """Yield the completions of jobs as they end, by the index of their job; by the engine, or transformers.
 
@@ -279,8 +279,7 @@ class Learner(CausalModel):
         def report(share: float) -> None:
             count, most = len(jobs), decoding.max_new_tokens
             describe_work(f"{share * count:.0f} of {count} prompts are answered in up to {most} tokens")
-            if progress is not None:
-                progress(share)
+            progress(share)
 
         write = generate if self.engine is None else self.engine.generate
         return write(self, jobs, decoding, report)

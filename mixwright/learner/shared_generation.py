@@ -55,7 +55,7 @@ def generate(
     learner: CausalModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> Iterator[dict[int, list[Continuation]]]:
     """The completions of all jobs, those that have ended together at a time, by the index of their job.
 
@@ -93,7 +93,7 @@ def generate_shared(
     learner: CausalModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> Iterator[dict[int, list[Continuation]]]:
     """As `generate`. Raises Unsupported, before the first token of a batch that it cannot write."""
     done_jobs = 0
@@ -101,8 +101,7 @@ def generate_shared(
         batch = _Batch(learner, [jobs[job_index] for job_index in job_indices], decoding)
         while batch.under_way():
             ended_jobs = batch.step()
-            if progress:
-                progress((done_jobs + batch.share_written() * len(job_indices)) / len(jobs))
+            progress((done_jobs + batch.share_written() * len(job_indices)) / len(jobs))
             if ended_jobs:
                 yield {job_indices[i]: rows for i, rows in ended_jobs.items()}
         done_jobs += len(job_indices)

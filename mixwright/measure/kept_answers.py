@@ -60,7 +60,7 @@ class KeepingLearner(Learner):
         return learner
 
     def generate(
-        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None]
     ) -> Iterator[Mapping[int, list[Continuation]]]:
         """As `Learner.generate`; what a batch wrote is kept at once."""
         waiting: dict[tuple[str, ...], list[int]] = {}  # what is asked for twice is written once
