@@ -17,8 +17,7 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.learner.shared_generation import generate
 from mixwright.measure.kept_answers import KeepingLearner
-from mixwright.measure.kept_folder import STORE_VARIABLE
-from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.run.folder import STORE_VARIABLE, RunFolder, read_measurements
 
 PROMPTS = [f"{n}+1=" for n in range(9)]
 

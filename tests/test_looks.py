@@ -28,9 +28,8 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.load import load_learner
 from mixwright.measure.kept_answers import KeepingLearner, _fingerprint
 from mixwright.measure.kept_answers import _read_rows as kept_rows
-from mixwright.measure.kept_folder import find_store
 from mixwright.records import Cell, RunManifest, plain, to_data
-from mixwright.run.folder import RunFolder, read_json, write_json
+from mixwright.run.folder import RunFolder, find_store, read_json, write_json
 from mixwright.verbs.compare import plan_sizes
 from mixwright.verbs.gating import Gating
 from mixwright.verdict.rules.evidence import Evidence

@@ -11,7 +11,6 @@ from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import one_line
 from mixwright.learner.bases import base_of, build_base
-from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, note_nothing_right, write_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.stage import measure_learner
@@ -72,7 +71,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
     corpus = corpus.with_shuffled_levels(config.seed) if job.shuffled else corpus
     with load_writing(config, job.base) as base:
-        learner = KeepingLearner(base, run.path / ANSWERS_FOLDER / f"{name}.jsonl")
+        learner = KeepingLearner(base, run.kept_answers(name))
         result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
         result.answers.write(run.answers(name))
         write_measurements(run.measurements(name), result.measurements)
@@ -109,5 +108,5 @@ def measure_start(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     rows = read_measurements(folder.measurements(name))
     Answers.read(folder.answers(name)).write(folder.answers("before"))
     write_measurements(folder.measurements("before"), rows)  # last: whoever finds it finds the answers
-    drop_kept(folder.path)
+    folder.drop_kept()
     return rows

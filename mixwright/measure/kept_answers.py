@@ -15,9 +15,8 @@ import torch
 from mixwright.learner.generation import Continuation, Decoding, GenerationJob
 from mixwright.learner.learner import Learner
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.measure.kept_folder import find_store
 from mixwright.records import Text
-from mixwright.run.folder import append_lines
+from mixwright.run.folder import append_lines, find_store
 
 READ_BATCH_COMPLETIONS = 128
 """Completions whose log-probabilities are kept together."""

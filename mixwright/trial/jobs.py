@@ -14,7 +14,6 @@ from mixwright.measure.bases import (
     measure_base,
     shuffled_name,
 )
-from mixwright.measure.kept_folder import drop_kept
 from mixwright.plan.stage import make_plan
 from mixwright.records import Plan
 from mixwright.run.folder import RunFolder, read_measurements
@@ -98,7 +97,7 @@ class Trial:
             job = MeasureJob(str(self.run.path), self.base, name, self.config, shuffled)
             log = self.run.path / "trial" / "logs" / f"{file}.log"
             self._run_in_workers([Job(f"measure {file}", measure_base, job, log=log)], "measure")
-        drop_kept(self.run.path)
+        self.run.drop_kept()
         read_scores(self.run.measurements(name))  # refused before hours of training
 
     def unfinished(self, jobs: Sequence[BranchJob]) -> list[BranchJob]:

@@ -22,7 +22,6 @@ from mixwright.corpus.tool_messages import tools_of
 from mixwright.corpus.trainable import check_training, leave_out_bare
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import plain_marks
-from mixwright.measure.kept_folder import find_store
 from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.plan.mix import as_chat
 from mixwright.plan.stage import make_plan
@@ -95,7 +94,7 @@ def plan_training(
     per_kind = math.ceil(ASKED_PER_ROW * drawn / len(REPLAYED))
     requests = [] if planning.only_replay else list(list_requests(per_kind, single=not chat))
     requests = [{**row, **_tools_beside(number, with_tools)} for number, row in enumerate(requests)]
-    sources = [str(write_suite(find_store(), requests))] if requests else []
+    sources = [str(write_suite(requests))] if requests else []
     sources += (planning.replay or "").splitlines()
     data = CorpusConfig(train, rehearse="\n".join(sources), eval_share=0.0, columns=columns)
     corpus = leave_out_bare(read_corpus(replace(data, task=measuring.task or Path(train).stem)))
