@@ -32,7 +32,7 @@ from mixwright.tool_calls import find_calls, read_tools
 from mixwright.verbs import output
 from mixwright.verbs.budget import time_left
 from mixwright.verbs.direct import load_models
-from mixwright.verbs.export import TextHandling, build_mix, say_mix
+from mixwright.verbs.export import TextHandling, export_plan
 from mixwright.verbs.options import Measuring, parse_columns
 from mixwright.verbs.planned import Planning, PlanReport, loss_token_shares
 from mixwright.verbs.report import table, wrap
@@ -137,10 +137,8 @@ def plan_training(
         if len(replay) < (share - 0.01) * len(mixed):
             lines.append(f"Too few answers for {share:.0%}: each is in the file at most {MAX_USES} times.")
         if export is not None:
-            mix = build_mix(
-                plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer))
-            )
-            lines.append(say_mix(mix, export, export_to or folder / export))
+            text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer))
+            lines.append(export_plan(plan, corpus, settings, text_handling, export, export_to or folder / export))
         if planning.minutes is not None:
             teaching = watch_teaching(model, learner, train, sorted({row.task for row in new}), measuring, planning.minutes)
             write_json(folder / "teaching.json", teaching)
