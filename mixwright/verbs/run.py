@@ -72,9 +72,8 @@ def run(
     Raises:
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
-    budget = as_budget(budget)
     if init:
-        told = {"held_out": held_out, "model": model, "objective": objective, "budget": budget}
+        told = {"held_out": held_out, "model": model, "objective": objective, "budget": as_budget(budget)}
         for note in write_settings(str(source) if source else None, output_file, **told):
             output.say(note)
         output.say(f"Check {output_file}, then run: mixwright run {output_file} --dry-run")
