@@ -310,7 +310,7 @@ def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     assert written == []
 
 
-@pytest.mark.parametrize("place", ["mixwright.verbs.direct.write_manifest", "mixwright.verbs.direct.write_notes"])
+@pytest.mark.parametrize("place", ["mixwright.verbs.direct.write_manifest", "mixwright.verbs.direct.write_json"])
 def test_a_measuring_that_was_stopped_while_it_was_written_goes_on(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

@@ -11,12 +11,12 @@ from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import one_line
 from mixwright.learner.bases import base_of, build_base
-from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, note_nothing_right, write_notes
+from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, note_nothing_right
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Measurement, Observation, RunManifest
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
 from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 
@@ -104,7 +104,7 @@ def measure_start(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
         say(one_line(f"  warning: {note.message}. {note.remedy}"))
     folder.notes.unlink(missing_ok=True)
     if notes:
-        write_notes(folder, notes)
+        write_json(folder.notes, notes)
     rows = read_measurements(folder.measurements(name))
     Answers.read(folder.answers(name)).write(folder.answers("before"))
     write_measurements(folder.measurements("before"), rows)  # last: whoever finds it finds the answers

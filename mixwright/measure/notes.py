@@ -11,7 +11,6 @@ from mixwright.corpus.chosen_graders import CUT_MARK, FirstAnswer, choose_grader
 from mixwright.measure.former import same_tokens
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Observation
-from mixwright.run.folder import RunFolder, write_json
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
@@ -49,11 +48,6 @@ def list_notes(results: Mapping[str, MeasureResult], corpus: Corpus, max_new_tok
             )
         notes += result.notes
     return notes
-
-
-def write_notes(folder: RunFolder, notes: Sequence[Observation]) -> None:
-    """Write measure/notes.json."""
-    write_json(folder.notes, list(notes))
 
 
 def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Observation]:

@@ -19,13 +19,13 @@ from mixwright.measure.bases import base_name
 from mixwright.measure.first_answers import with_first_answers
 from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
-from mixwright.measure.notes import list_notes, write_notes
+from mixwright.measure.notes import list_notes
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.room import MAX_SECONDS, find_room, keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
 from mixwright.measure.written import items_to_answer, write_answers
 from mixwright.records import Observation, Text
-from mixwright.run.folder import RunFolder, check_own_folder, write_measurements
+from mixwright.run.folder import RunFolder, check_own_folder, write_json, write_measurements
 from mixwright.run.manifest import digests_of, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
 from mixwright.verbs.options import IN_MEMORY, Measuring, parse_columns, parse_graders
@@ -311,7 +311,7 @@ def write_measured(
     for name, result in tables.items():
         result.answers.write(folder.answers(name))
         write_measurements(folder.measurements(name), result.measurements)
-    write_notes(folder, notes)  # last: who was stopped before goes on
+    write_json(folder.notes, list(notes))  # last: who was stopped before goes on
 
 
 def comparing_command(model: str, held_out: str | None, after: str = "YOUR_MODEL") -> str:

@@ -27,9 +27,8 @@ from mixwright.logs.metrics import add_named, base_of
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.measure.model_judge import JUDGE, LABEL
-from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
-from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import file_digest, write_manifest
 from mixwright.verbs.comparison_folder import clear
 from mixwright.verbs.gating import Gating
@@ -254,7 +253,7 @@ def _write(
             answers.write(folder.answers(when))
             write_measurements(folder.measurements(when), measure_answers(answers))
         listed = _list_notes(logs, found, graders)
-        write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
+        write_json(folder.notes, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
 
 
 def _labels_of(tasks: Sequence[JudgedTask], side: int) -> dict[str, float]:
