@@ -22,7 +22,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
-from mixwright.learner.batches import count_cached_values, left_padded
+from mixwright.learner.batches import count_cached_values, left_padded, split_sorted
 from mixwright.learner.causal_model import CausalModel
 from mixwright.learner.generation import (
     Continuation,
@@ -96,8 +96,12 @@ def generate_shared(
     progress: Callable[[float], None] = lambda _: None,
 ) -> Iterator[dict[int, list[Continuation]]]:
     """As `generate`. Raises Unsupported, before the first token of a batch that it cannot write."""
-    done_jobs = 0
-    for job_indices in _batch_similar_lengths(jobs):
+    done_jobs, lengths = 0, [job.length for job in jobs]
+
+    def differs(batch: list[int], length: int) -> bool:
+        return length > LENGTH_RATIO * lengths[batch[0]] + LENGTH_SLACK  # by too much to share tensors
+
+    for job_indices in split_sorted(lengths, differs):
         batch = _Batch(learner, [jobs[job_index] for job_index in job_indices], decoding)
         while batch.under_way():
             ended_jobs = batch.step()
@@ -105,18 +109,6 @@ def generate_shared(
             if ended_jobs:
                 yield {job_indices[i]: rows for i, rows in ended_jobs.items()}
         done_jobs += len(job_indices)
-
-
-def _batch_similar_lengths(jobs: Sequence[GenerationJob]) -> Iterator[list[int]]:
-    """Indices of jobs, shortest first, split where lengths differ by too much to share tensors."""
-    batch: list[int] = []
-    for job_index in sorted(range(len(jobs)), key=lambda job_index: (jobs[job_index].length, job_index)):
-        if batch and jobs[job_index].length > LENGTH_RATIO * jobs[batch[0]].length + LENGTH_SLACK:
-            yield batch
-            batch = []
-        batch.append(job_index)
-    if batch:
-        yield batch
 
 
 class SharedCache(Cache):
