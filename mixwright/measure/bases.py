@@ -32,8 +32,6 @@ class MeasureJob:
     """Run folder."""
     base: str
     """Checkpoint folder or hub name."""
-    name: str
-    """Name of the base in files."""
     config: RunConfig
     """Settings of the run."""
     shuffled: bool = False
@@ -48,14 +46,9 @@ def seed_after(run_seed: int, seed: int) -> int:
     return run_seed + MEASURE_SEED + 1 + seed
 
 
-def shuffled_name(name: str) -> str:
-    """What the measurement of a base by shuffled levels is called in files."""
-    return f"{name}.shuffled"
-
-
-def base_name(base: str | Path) -> str:
-    """What a base is called in file names: the last part of its path."""
-    return Path(base).name or "base"
+def base_name(base: str | Path, *, shuffled: bool = False) -> str:
+    """What a base is called in file names, the last part of its path, or its measurement by shuffled levels."""
+    return (Path(base).name or "base") + (".shuffled" if shuffled else "")
 
 
 def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
@@ -68,7 +61,7 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
-    name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
+    name, corpus = base_name(job.base, shuffled=job.shuffled), Corpus.load(run.corpus)
     corpus = corpus.with_shuffled_levels(config.seed) if job.shuffled else corpus
     with load_writing(config, job.base) as base:
         learner = KeepingLearner(base, run.kept_answers(name))
@@ -95,7 +88,7 @@ def measure_start(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
     build_base(run, workers)
     base = base_of(config.model, folder)
     name = base_name(base)
-    job = MeasureJob(str(folder.path), base, name, config)
+    job = MeasureJob(str(folder.path), base, config)
     ((cut, notes),) = workers.run([Job(f"measure {name}", measure_base, job)], title="measure")
     if cut > WARNING_CUT_SHARE:
         cut_text = f"{cut:.1%} of completions of {name} were cut at {config.measure.longest_completion:,} tokens"
