@@ -29,8 +29,8 @@ from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, find_room, 
 from mixwright.measure.stage import longest_answer
 from mixwright.run.folder import write_text, yaml_text
 from mixwright.verbs.budget import Budget
+from mixwright.verbs.command import read_fields
 from mixwright.verbs.output import say
-from mixwright.verbs.texts import read_fields
 from mixwright.verdict.page.text import format_count
 
 PLACEHOLDER = "train.jsonl"
