@@ -78,12 +78,13 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
 def measure_start(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> list[Measurement]:
     """Build and measure the starting model; writes measure/<base>.parquet and before.parquet."""
     config, folder = run.config, run.folder
-    if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
+    noted = read_json(folder.manifest, RunManifest).settings
+    if noted.get("use_cpu"):
         say(
             "  on this CPU: float32 without gradient checkpointing; TRL's defaults, made for GPUs, are "
             "about 4 times slower here"
         )
-    if engine := read_json(folder.manifest, RunManifest).settings.get("engine"):
+    if engine := noted.get("engine"):
         say(f"  engine: {engine} generates the completions")
     build_base(run, workers)
     base = base_of(config.model, folder)

@@ -185,6 +185,20 @@ def answer_row(item: Example, completion: Completion, gold: str | None, score: f
     return row | {"right": None if score is None else float(score >= RIGHT_FROM_SCORE), **more}
 
 
+def write_answers(learner: Learner, items: Sequence[Example], answer_tokens: int, seed: int) -> Answers:
+    """One greedy answer per item that no grader judges, its target as the gold answer and no score."""
+    if not items:
+        return Answers.from_rows(())
+    completions = learner.sample(
+        [item.prompt for item in items], count=1, temperature=0, max_new_tokens=answer_tokens, seed=seed
+    )
+    rows = [
+        answer_row(item, best, plain(item.target) or item.answer, None)
+        for item, (best,) in zip(items, completions, strict=True)
+    ]
+    return Answers.from_rows(rows, Header(template=tuple(learner.form.list_arguments())))
+
+
 def evenly_spread(items: Sequence[Example], count: int) -> Sequence[Example]:
     """At most `count` of the items, evenly over the levels that they are sorted by."""
     return [items[len(items) * position // count] for position in range(count)] if len(items) > count else items

@@ -21,9 +21,9 @@ from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
 from mixwright.measure.notes import list_notes
 from mixwright.measure.other_form import other_form_notes
+from mixwright.measure.passes import Passes, write_answers
 from mixwright.measure.room import MAX_SECONDS, find_room, keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
-from mixwright.measure.written import items_to_answer, write_answers
 from mixwright.records import Observation, Text
 from mixwright.run.folder import RunFolder, check_own_folder, write_json, write_measurements
 from mixwright.run.manifest import digests_of, write_manifest, write_settings
@@ -225,7 +225,8 @@ def with_greedy_answers(
 ) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item of a corpus that no grader judges, for the gate to compare."""
     max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
-    items = items_to_answer(ready.learners, corpus, ready.config.measure, max_tokens)
+    picked = Passes(ready.learners[0], ready.config.measure, corpus).picked(lambda _: True)
+    items = [item for item in picked if all(learner.has_room(item.prompt, max_tokens) for learner in ready.learners)]
     say(f"answers: both models answer {len(items):,} prompts, up to {max_tokens:,} tokens each (--max-new-tokens)")
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
