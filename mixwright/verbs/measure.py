@@ -44,7 +44,7 @@ def measure(
     *,
     measuring: Measuring = MEASURING,
     placing: Placing = PLACING,
-    fresh: Annotated[str | None, typer.Option(metavar="FILE")] = None,
+    fresh: options.Rows = None,
     start: Annotated[str | None, typer.Option(metavar="MODEL")] = None,
     suite_seed: options.SuiteSeed = 0,
     folder: Path | None = None,

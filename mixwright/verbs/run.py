@@ -26,8 +26,8 @@ from mixwright.trial.arm_roles import choose_arms
 from mixwright.trial.selection import format_selection
 from mixwright.trial.stage import checked_plan, checked_trial, steer_once, try_plan
 from mixwright.verbs import output
-from mixwright.verbs.budget import Budget, as_budget, start_budget
-from mixwright.verbs.options import PLACING, DryRun, Folder, Placing, open_settings, with_budget
+from mixwright.verbs.budget import Budget, as_budget
+from mixwright.verbs.options import PLACING, DryRun, Folder, Placing, Time, open_settings, with_budget
 from mixwright.verbs.proposals import write_settings
 
 
@@ -43,7 +43,7 @@ def run(
     only: Literal["steer", "trial"] | None = None,
     data: Annotated[str | None, typer.Option(metavar="MINER|TABLE")] = None,
     dry_run: DryRun = False,
-    budget: Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")] = None,
+    budget: Time = None,
     placing: Placing = PLACING,
 ) -> Verdict | TrialResult | Path | list[Sequence[Any]]:
     """Compare a plan with simple rules, on your own model. Runs all stages from data to verdict; resumes where it stopped.

@@ -24,7 +24,7 @@ from mixwright.verbs.gating import GATING, Gating
 from mixwright.verbs.general import check_before_measuring, compare_on_suite
 from mixwright.verbs.init import EXAMPLE
 from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
-from mixwright.verbs.options import MEASURING, Json, LogTo, Measuring, is_server
+from mixwright.verbs.options import MEASURING, File, Json, LogTo, Measuring, is_server
 from mixwright.verbs.serving import logs_of_sides
 from mixwright.verdict.exported import to_junit, to_markdown
 from mixwright.verdict.read_parts import read_pairs
@@ -46,8 +46,8 @@ def verdict(
     gating: Gating = GATING,
     example: Annotated[bool, typer.Option("--example")] = False,
     folder: Path | RunFolder | str = COMPARISON,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    markdown: File = None,
+    junit: File = None,
     log_to: LogTo = None,
 ) -> Verdict:
     """Say what a model learned and what it lost. Compares it with the earlier model, and writes a page.
