@@ -136,9 +136,10 @@ def steer(config: str | Path | RunConfig, folder: Folder = None, *, placing: Pla
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    settings, run_folder, relative_to = open_settings(config, folder, placing)
-    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as opened:
-        workers, checked_run = opened
+    with open_with_workers(*open_settings(config, folder, placing), for_trial=True, needs_plan=True) as (
+        workers,
+        checked_run,
+    ):
         return steer_once(checked_run, workers, say=output.say)
 
 
@@ -172,8 +173,7 @@ def trial(
     settings, run_folder, relative_to = open_settings(config, folder, placing)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, budget)
-    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as opened:
-        workers, checked_run = opened
+    with open_with_workers(settings, run_folder, relative_to, for_trial=True, needs_plan=True) as (workers, checked_run):
         mine_rehearsal(checked_run, workers, say=output.say)
         return try_plan(checked_run, checked_trial(checked_run), workers, say=output.say, deadline=deadline)
 
