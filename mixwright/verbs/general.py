@@ -51,8 +51,8 @@ def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[s
 
 
 def _check_own_rows(measuring: Measuring) -> None:
-    own = {"--column": measuring.column, "--task": measuring.task, "--grader": measuring.grader}
-    if measuring.held_out is None and (given := [name for name, value in own.items() if value is not None]):
+    given = [name for name in measuring.given_options() if name in ("--column", "--task", "--grader")]
+    if measuring.held_out is None and given:
         raise InputError(f"{EVAL_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these options out.")
     if any("=" not in grader for grader in measuring.grader or ()):
         raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")

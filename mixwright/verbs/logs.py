@@ -33,7 +33,7 @@ from mixwright.run.manifest import file_digest, write_manifest
 from mixwright.verbs.comparison_folder import clear
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.judging import judge_by_model
-from mixwright.verbs.options import Measuring, is_server, parse_graders
+from mixwright.verbs.options import Measuring, given_flags, is_server, parse_graders
 from mixwright.verbs.output import say
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
 
@@ -162,9 +162,7 @@ def _tell_some(lines: Sequence[str]) -> None:
 def check_log_options(measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options that mean nothing where nothing is measured."""
     given = [name for name in measuring.given_options() if name not in ("--grader", "--greedy/--sampled")]
-    taken = {"--until-decided": gating.until_decided, "--repeat": gating.repeat}
-    given += [name for name, value in taken.items() if value]
-    if given:
+    if given := [*given, *(name for name in given_flags(gating) if name in ("--until-decided", "--repeat"))]:
         remedy = "A log was measured already: leave them out. --grader TASK=METRIC chooses among its metrics."
         raise InputError("evaluation logs without options of measuring", ", ".join(given), remedy)
 

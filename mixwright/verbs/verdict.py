@@ -24,7 +24,7 @@ from mixwright.verbs.gating import GATING, Gating
 from mixwright.verbs.general import check_before_measuring, compare_on_suite
 from mixwright.verbs.init import EXAMPLE
 from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
-from mixwright.verbs.options import MEASURING, File, Json, LogTo, Measuring, is_server
+from mixwright.verbs.options import MEASURING, File, Json, LogTo, Measuring, given_flags, is_server
 from mixwright.verbs.serving import logs_of_sides
 from mixwright.verdict.exported import to_junit, to_markdown
 from mixwright.verdict.read_parts import read_pairs
@@ -34,6 +34,8 @@ from mixwright.verdict.rules.gate_run import check_names
 from mixwright.verdict.stage import write_verdict
 
 COMPARISON = Path("runs/comparison")
+OF_TWO_SIDES = ("--until-decided", "--max-items", "--repeat", "--baseline", "--judge")
+"""Options that mean nothing where a run folder is judged."""
 COLUMNS = ("task", "prompt", "gold", "before", "after", "graded", "score_before", "score_after")
 """Columns of the table for a tracker: fields of a pair of answers."""
 
@@ -143,14 +145,8 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options of a comparison, or a log, where a run folder is judged."""
     if measuring.held_out is not None:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--eval without it", "Name both checkpoints.")
-    for name, value in {
-        "--until-decided": gating.until_decided,
-        "--max-items": gating.max_items,
-        "--repeat": gating.repeat,
-        "--baseline": gating.baseline,
-        "--judge": gating.judge,
-    }.items():
-        if value:
+    for name in given_flags(gating):
+        if name in OF_TWO_SIDES:
             raise InputError(f"BEFORE AFTER with {name}", "no AFTER", "Name both checkpoints, or leave it out.")
     if find_reader(run) is not None:
         remedy = "Name both logs; of one alone: mixwright measure LOG."
