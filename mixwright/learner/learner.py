@@ -97,13 +97,10 @@ class Learner(CausalModel):
             InputError: chat messages and a tokenizer without a chat template, or one that refuses them, or a token that the
                 model does not have.
         """
-        prompt = self.form.format_prompt(
-            prompt if isinstance(prompt, str) else tuple(prompt)
-        )  # datasets hold messages as lists
-        if isinstance(prompt, str):
-            ids = self.known_tokens(
-                self.tokenizer(prompt, verbose=False)["input_ids"]
-            )  # lengths are checked, and told, here
+        # datasets hold messages as lists
+        prompt = self.form.format_prompt(prompt if isinstance(prompt, str) else tuple(prompt))
+        if isinstance(prompt, str):  # lengths are checked, and told, elsewhere
+            ids = self.known_tokens(self.tokenizer(prompt, verbose=False)["input_ids"])
         else:
             ids = self.encode_chat(prompt, add_generation_prompt=True)
         if ids:

@@ -184,12 +184,8 @@ def _cell_shares(
     task_of = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
     totals = np.bincount(task_of, counts)
     weights = np.array([task_shares[task] for task in pool.tasks])
-    return _round_shares(weights[task_of] * counts / np.maximum(totals[task_of], 1))
-
-
-def _round_shares(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round shares to millionths that sum to 1: some trainers refuse others."""
-    shares = np.round(shares / shares.sum(), 6)
+    shares = weights[task_of] * counts / np.maximum(totals[task_of], 1)
+    shares = np.round(shares / shares.sum(), 6)  # millionths that sum to 1: some trainers refuse others
     shares[int(shares.argmax())] += 1 - shares.sum()
     return np.round(shares, 6)
 

@@ -136,11 +136,8 @@ def steer(config: str | Path | RunConfig, folder: Folder = None, *, placing: Pla
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    with open_with_workers(*open_settings(config, folder, placing), for_trial=True, needs_plan=True) as (
-        workers,
-        checked_run,
-    ):
-        return steer_once(checked_run, workers, say=output.say)
+    with open_with_workers(*open_settings(config, folder, placing), for_trial=True, needs_plan=True) as (workers, opened):
+        return steer_once(opened, workers, say=output.say)
 
 
 def trial(
