@@ -36,7 +36,7 @@ from mixwright.verbs.comparison_folder import clear
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.output import say
-from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
+from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_both, measure_with_progress
 from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS
 from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.cells import find_unjudged_tasks
@@ -95,8 +95,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     else:
         if measuring.budget is not None:
             ready = fit_to_budget(ready, measuring.budget)
-        sides = zip(("before", "after"), ready.learners, strict=True)
-        results = {side: measure_with_progress(f"measure {side}", learner, ready) for side, learner in sides}
+        results = measure_both(ready)
     notes = direct.note_measured(ready, results, measuring)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
     notes = [note for note in notes if note.task not in of_suite or note.check not in (NOTHING_RIGHT_NOTE, UNREAD_NOTE)]
@@ -234,7 +233,7 @@ def measure_in_looks(
     """
     corpus, question, start = ready.corpus.measured(), gating.question, 0.0 if budget is None else budget.seconds_spent
     orders = _shuffle_rows(corpus, ready.config.seed)
-    cells, learners, decoding = corpus.cells(), ready.learners, ready.config.measure.decoding
+    cells, decoding = corpus.cells(), ready.config.measure.decoding
     sizes = plan_sizes(cells, gating)
     asked = readable = planned_cells = frozenset(sizes)
     planned, common, taken, former_items, former_seconds = count_looks(sizes.values()), 1, dict(sizes), 0, start
@@ -245,10 +244,7 @@ def measure_in_looks(
             common = number if readable <= asked else common
             look = Look(number, len(rows), sum((taken | {cell: sizes[cell] for cell in asked}).values()), planned, common)
             part = replace(ready, corpus=corpus.take(rows)).with_items(max(taken.values()))
-            results = {
-                "before": measure_with_progress(f"measure before, {look.label}", learners[0], part),
-                "after": measure_with_progress(f"measure after, {look.label}", learners[1], part),
-            }
+            results = measure_both(part, f", {look.label}")
             sides = tuple([scores_of_items(result.answers)] for result in results.values())
             gate_result = check_sides((sides[0], sides[1]), decoding, replace(question, look=look))
             say(f"{look.label}: {gate_result.outcome}")

@@ -6,7 +6,7 @@ With a budget ever more items are measured and timed, until no more fit into the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,12 @@ def measure_with_progress(title: str, learner: Learner, ready: PreparedModels) -
     return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))
 
 
+def measure_both(ready: PreparedModels, title: str = "") -> dict[str, MeasureResult]:
+    """Measure the models of a comparison, on the same items."""
+    sides = zip(("before", "after"), ready.learners, strict=True)
+    return {side: measure_with_progress(f"measure {side}{title}", learner, ready) for side, learner in sides}
+
+
 def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
     """Return settings with as many items as the budget allows, by the time that the first items take.
 
@@ -91,22 +97,19 @@ def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
         seconds_per_item = max(budget.seconds_spent - start, 1e-9) / (new_items - measured)
         seconds_left = budget.seconds_left - RESERVED_SHARE * budget.seconds
         fitting = most_items_within(counts, new_items + seconds_left / seconds_per_item)
-        if fitting < least_items(counts):
-            _refuse(counts, budget, seconds_per_item)
+        if fitting < (fewest := least_items(counts)):
+            needed_seconds = (budget.seconds_spent + count_items(counts, fewest) * seconds_per_item) / (1 - RESERVED_SHARE)
+            expected = f"a budget of {format_duration(needed_seconds)} or more, for {fewest} items per task and level"
+            remedy = "With fewer items nothing is judged. Allow more time, leave tasks out, or lower --max-new-tokens."
+            raise InputError(expected, format_duration(budget.seconds), remedy)
         if fitting <= GROWTH_FACTOR * items:
             break
         items *= GROWTH_FACTOR
     chosen = max(fitting, items)
-    say(_describe(counts, chosen))
+    items, all_items = count_items(counts, chosen), count_items(counts, max(counts))
+    precision = f"{100 * half_width(items):.0f} points"
+    say(f"budget: {items:,} of {all_items:,} items fit, which gives average success to within {precision}")
     return replace(ready.with_items(chosen), seconds_per_item=seconds_per_item / len(ready.learners))
-
-
-def _refuse(counts: Sequence[int], budget: Budget, seconds_per_item: float) -> None:
-    fewest = least_items(counts)
-    needed_seconds = (budget.seconds_spent + count_items(counts, fewest) * seconds_per_item) / (1 - RESERVED_SHARE)
-    expected = f"a budget of {format_duration(needed_seconds)} or more, for {fewest} items per task and level"
-    remedy = "With fewer items nothing is judged. Allow more time, leave tasks out, or lower --max-new-tokens."
-    raise InputError(expected, format_duration(budget.seconds), remedy)
 
 
 def _count_items_by_cell(ready: PreparedModels) -> list[int]:
@@ -116,13 +119,6 @@ def _count_items_by_cell(ready: PreparedModels) -> list[int]:
     if not ready.graded:
         all_passes.chosen = all_passes.picked(lambda _: True)
     return [len(items) for items in all_passes.cells.values()]
-
-
-def _describe(counts: Sequence[int], most_per_cell: int) -> str:
-    """Say how many items are measured, and how precise that is."""
-    items, all_items = count_items(counts, most_per_cell), count_items(counts, max(counts))
-    precision = f"{100 * half_width(items):.0f} points"
-    return f"budget: {items:,} of {all_items:,} items fit, which gives average success to within {precision}"
 
 
 def half_width(items: int) -> float:
