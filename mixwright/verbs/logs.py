@@ -32,7 +32,7 @@ from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import file_digest, write_manifest
 from mixwright.verbs.comparison_folder import clear
 from mixwright.verbs.gating import Gating
-from mixwright.verbs.judging import judge_by_model
+from mixwright.verbs.judging import JudgedLogs, judge_by_model
 from mixwright.verbs.options import Measuring, given_flags, is_server, parse_graders
 from mixwright.verbs.output import say
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
@@ -77,14 +77,13 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     check_log_options(measuring, gating)
     read = (read_log(before), read_log(after))
     metrics = _metrics_of(measuring, read)
-    logs, by_model = add_named(read, metrics), None
+    by_model = JudgedLogs(add_named(read, metrics))
     if gating.judge is not None:
-        by_model = judge_by_model(logs, gating, metrics, folder)
-        logs = by_model.logs
+        by_model = judge_by_model(by_model.logs, gating, metrics, folder)
+    logs = by_model.logs
     margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
     found = judge_logs(logs[0], logs[1], metrics, margin)
-    if by_model is not None:
-        found = replace(found, caveats=(*found.caveats, *by_model.caveats))
+    found = replace(found, caveats=(*found.caveats, *by_model.caveats))
     if not found.judged:
         seen = "; ".join(f"{one.task}: {one.message}" for one in found.caveats)
         remedy = "Evaluate both models in the same way, on the same items; name a threshold for a graded metric."
@@ -100,9 +99,8 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     }
     _tell_some([_describe_task(task, graders[task.name]) for task in found.judged])
     _tell_some([f"{one.task}: {one.message}" for one in sorted(found.caveats, key=lambda one: not one.prevents_pass)])
-    _write(folder, logs, found, graders, None if by_model is None else by_model.judge)
-    if by_model is not None:
-        by_model.write_rows(folder)
+    _write(folder, logs, found, graders, by_model.judge)
+    by_model.write_rows(folder)
     return gating
 
 
