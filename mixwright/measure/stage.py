@@ -52,6 +52,11 @@ def settings_after(config: MeasureConfig) -> MeasureConfig:
     return replace(config, probes=kept_probes)
 
 
+def training_probes(config: MeasureConfig) -> tuple[str, ...]:
+    """Probes that train copies of the model: what they cost, and need, does not follow from a few items."""
+    return tuple(name for name in config.probes if catalog.load("probes", name).TRAINS)
+
+
 def measure_learner(
     learner: Learner,
     corpus: Corpus,

@@ -22,8 +22,7 @@ from mixwright.estimates.looks import MORE_ITEMS, Look, count_looks
 from mixwright.estimates.protected import find_cells_shown_unreadable
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file, same_tokens
-from mixwright.measure.noise_floor import BATCH_SIZE, NOISE_NOTE, count_changes, note_noise
-from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, compare_tokenizers
+from mixwright.measure.notes import GRADER_NOTES, NOISE_NOTE, compare_tokenizers, count_changes, note_noise
 from mixwright.measure.recalled import read_recalled
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, FormerAnswers, Observation, to_data
@@ -44,6 +43,8 @@ from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import LOOK_SETTING, GateQuestion, write_question
 
+BATCH_SIZE = 8
+"""Completions generated together the second time, where the first time took as many as fit."""
 FIRST_ITEMS = max(MIN_ITEMS, MIN_FORM_ITEMS)
 """Items of a task at the first look."""
 
@@ -98,7 +99,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
         results = measure_both(ready)
     notes = direct.note_measured(ready, results, measuring)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
-    notes = [note for note in notes if note.task not in of_suite or note.check not in (NOTHING_RIGHT_NOTE, UNREAD_NOTE)]
+    notes = [note for note in notes if note.task not in of_suite or note.check not in GRADER_NOTES]
     notes += _note_noise(ready, results["before"], repeat=gating.repeat)
     if left_out or (look is None and reads_loss):
         ungraded = all_rows.select(tasks=left_out) if left_out else ready.corpus

@@ -17,7 +17,6 @@ from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, one_line
 from mixwright.measure.bases import base_name
 from mixwright.measure.first_answers import with_first_answers
-from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
 from mixwright.measure.notes import list_notes
 from mixwright.measure.other_form import other_form_notes
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
     from mixwright.measure.kept_answers import KeepingLearner
 
+USUAL_ITEMS, MIN_USUAL_CELL_ITEMS = 200, 32
+"""Items that are measured over all cells, and of each cell at least, where nobody asked for a number."""
 FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
 NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
@@ -76,6 +77,11 @@ def read_rows(
     if graded.probe is None and not judged:
         check_items(graded.corpus)
     return graded
+
+
+def usual_items(corpus: Corpus) -> int:
+    """Items per cell where nobody asked for a number."""
+    return max(MIN_USUAL_CELL_ITEMS, math.ceil(USUAL_ITEMS / len(corpus.measured().cells())))
 
 
 def take_rows(rows: Corpus | CorpusConfig) -> Graded:

@@ -6,7 +6,8 @@ With a budget ever more items are measured and timed, until no more fit into the
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.measure.fitting import count_items, least_items, most_items_within
+from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
 from mixwright.records import Observation
@@ -97,7 +98,7 @@ def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
         seconds_per_item = max(budget.seconds_spent - start, 1e-9) / (new_items - measured)
         seconds_left = budget.seconds_left - RESERVED_SHARE * budget.seconds
         fitting = most_items_within(counts, new_items + seconds_left / seconds_per_item)
-        if fitting < (fewest := least_items(counts)):
+        if fitting < (fewest := min(MIN_ITEMS, max(counts))):
             needed_seconds = (budget.seconds_spent + count_items(counts, fewest) * seconds_per_item) / (1 - RESERVED_SHARE)
             expected = f"a budget of {format_duration(needed_seconds)} or more, for {fewest} items per task and level"
             remedy = "With fewer items nothing is judged. Allow more time, leave tasks out, or lower --max-new-tokens."
@@ -124,3 +125,13 @@ def _count_items_by_cell(ready: PreparedModels) -> list[int]:
 def half_width(items: int) -> float:
     """Return half a 95 % interval of a success of one half over so many items; a share."""
     return Z_95 * math.sqrt(0.25 / max(items, 1))
+
+
+def count_items(counts: Sequence[int], most_per_cell: int) -> int:
+    """Items over all cells of these counts, at most `most_per_cell` of one cell."""
+    return sum(min(count, most_per_cell) for count in counts)
+
+
+def most_items_within(counts: Sequence[int], items: float) -> int:
+    """The largest number per cell with which at most so many items are measured over all cells; 0 where one is too many."""
+    return max(0, bisect_right(range(max(counts) + 1), items, key=lambda most: count_items(counts, most)) - 1)

@@ -24,14 +24,13 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, join_some
 from mixwright.logs.reading import find_reader
 from mixwright.measure.first_answers import ITEMS_PER_TASK, choose_graders
-from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
 from mixwright.records import Example, Text
 from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, write_json, write_text
 from mixwright.run.progress import progress_line, share_line
-from mixwright.verbs.direct import load_models, read_rows
+from mixwright.verbs.direct import load_models, read_rows, usual_items
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring, is_server, parse_graders
 from mixwright.verbs.output import say
