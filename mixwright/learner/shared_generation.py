@@ -205,10 +205,8 @@ class SharedCache(Cache):
             return rows.reshape(all_rows, groups, heads_per_group, -1)
 
         keys, values = keys[:, :, : self.prompt_tokens], values[:, :, : self.prompt_tokens]
-        completion_keys, completion_values = (
-            completion_keys[:, :, : self.completion_tokens],
-            completion_values[:, :, : self.completion_tokens],
-        )
+        completion_keys = completion_keys[:, :, : self.completion_tokens]
+        completion_values = completion_values[:, :, : self.completion_tokens]
         scores = torch.cat(
             [by_row(by_prompt(queries) @ keys.transpose(2, 3)), queries @ completion_keys.transpose(2, 3)], -1
         )
@@ -272,10 +270,8 @@ class _Batch:
     def __init__(self, learner: CausalModel, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
         self.learner, self.jobs, self.decoding = learner, jobs, decoding
         self.width = max(job.rows for job in jobs)
-        longest_prompt, longest_completion = (
-            max(job.length for job in jobs),
-            decoding.max_new_tokens - min(len(job.prefix) for job in jobs),
-        )
+        longest_prompt = max(job.length for job in jobs)
+        longest_completion = decoding.max_new_tokens - min(len(job.prefix) for job in jobs)
         values = count_cached_values(learner.model)
         if values is None:
             raise Unsupported

@@ -322,9 +322,9 @@ def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:
     graders = _choose_graders(sides[0], measuring)
     paths: list[str] = []
     for side in sides:
-        judged = replace(side, corpus=side.corpus.with_graders(graders)) if graders else side
-        write_text(judged.folder / LOG, "".join(f"{line}\n" for line in _log_lines(judged)))
-        paths.append(str(judged.folder / LOG))
+        corpus = side.corpus.with_graders(graders) if graders else side.corpus
+        write_text(side.folder / LOG, "".join(f"{line}\n" for line in _log_lines(side, corpus)))
+        paths.append(str(side.folder / LOG))
     return paths
 
 
@@ -344,9 +344,9 @@ def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
     return {choice.task: choice.grader for choice in choices if choice.changed}
 
 
-def _log_lines(side: Answered) -> list[str]:
+def _log_lines(side: Answered, corpus: Corpus) -> list[str]:
     """A line of JSON per answer, in the order of the items."""
-    grades, lines = TimedGrades(side.corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
+    grades, lines = TimedGrades(corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
     for item in side.items:
         for sample, reply in enumerate(side.replies_to(item)):
             options, score = item.extra.get("options"), None
