@@ -7,10 +7,11 @@ Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from jaxtyping import Float
@@ -124,10 +125,10 @@ class Learner(CausalModel):
             raise InputError(f"tokens in the vocabulary of {self.name}", f"{token!r}, which it does not have", remedy)
         return list(ids)
 
-    def with_form(self, form: PromptForm) -> Learner:
+    def with_form(self, form: PromptForm) -> Self:
         """The same model, read in another form of prompts."""
-        learner = Learner(self.model, self.tokenizer, self.name, form=form, batch_size=self.batch_size)
-        learner.engine = self.engine
+        learner = copy.copy(self)
+        learner.form = form.resolved_for(getattr(self.tokenizer, "chat_template", None))
         return learner
 
     def sample(

@@ -14,7 +14,6 @@ import torch
 
 from mixwright.learner.generation import Continuation, Decoding, GenerationJob
 from mixwright.learner.learner import Learner
-from mixwright.learner.prompt_form import PromptForm
 from mixwright.records import Text
 from mixwright.run.folder import append_lines, find_store
 
@@ -45,12 +44,6 @@ class KeepingLearner(Learner):
         found._path = find_store() / found._fingerprint[:16] / "answers.jsonl"
         found._known = dict(_read_rows(found._path))
         return found
-
-    def with_form(self, form: PromptForm) -> KeepingLearner:
-        """As `Learner.with_form`; what both forms wrote is kept together."""
-        learner = copy.copy(self)
-        learner.form = super().with_form(form).form
-        return learner
 
     def without_store(self, batch_size: int) -> KeepingLearner:
         """Return the same model that knows no answer, and writes so many completions together."""
