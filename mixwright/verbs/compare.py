@@ -94,8 +94,7 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     if gating.until_decided:
         ready, results, look = measure_in_looks(ready, folder, gating, measuring.budget)
     else:
-        if measuring.budget is not None:
-            ready = fit_to_budget(ready, measuring.budget)
+        ready = fit_to_budget(ready, measuring.budget)
         results = measure_both(ready)
     notes = direct.note_measured(ready, results, measuring)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them

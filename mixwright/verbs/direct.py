@@ -290,8 +290,7 @@ def measure_checkpoint(
         catalog.create("probes", name, dict(arguments)).check_rows(rows.corpus)
     settings = MeasureConfig(measuring.items or usual_items(rows.corpus), decoding=measuring.decoding, options=probes)
     settings = replace(settings, probes=tuple(dict.fromkeys((*settings.probes, *probes))))
-    ready = prepare((model,), measuring, rows, settings)
-    ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget)
+    ready = fit_to_budget(prepare((model,), measuring, rows, settings), measuring.budget)
     result = measure_with_progress("measure", ready.learners[0], ready)
     notes = note_measured(ready, {"before": result}, measuring) if with_notes else []
     if run is not None:

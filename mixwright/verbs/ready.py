@@ -77,18 +77,20 @@ def measure_both(ready: PreparedModels, title: str = "") -> dict[str, MeasureRes
     return {side: measure_with_progress(f"measure {side}{title}", learner, ready) for side, learner in sides}
 
 
-def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
+def fit_to_budget(ready: PreparedModels, budget: Budget | None) -> PreparedModels:
     """Return settings with as many items as the budget allows, by the time that the first items take.
 
     What is measured on the way is kept in the store, so nothing is written twice.
 
     Args:
         ready: models and rows.
-        budget: of the whole command.
+        budget: of the whole command; without one nothing is timed.
 
     Raises:
         InputError: too short for any cell to be judged.
     """
+    if budget is None:
+        return ready
     counts, items, new_items = _count_items_by_cell(ready), 1, 0
     while True:
         start, measured = budget.seconds_spent, new_items
