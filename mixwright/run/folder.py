@@ -190,6 +190,14 @@ def read_json_lines(
         raise system_error(error, path) from error
 
 
+def read_kept(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON-lines file that was appended to; a line that a stop cut is as if it had not been written."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(item := json.loads(line), dict):
+                yield item
+
+
 def answers_file(measurements: Path) -> Path:
     """Return where the answers lie that a table of measurements was computed from."""
     return measurements.with_suffix(".answers.parquet")

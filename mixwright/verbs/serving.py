@@ -28,7 +28,7 @@ from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
 from mixwright.records import Example, Text
-from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, write_json, write_text
+from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, read_kept, write_json, write_text
 from mixwright.run.progress import progress_line, share_line
 from mixwright.verbs.direct import load_models, read_rows, usual_items
 from mixwright.verbs.gating import Gating
@@ -267,15 +267,10 @@ def _read_kept(path: Path, items: Sequence[Example]) -> dict[Key, Reply | str]:
     """Answers that are there to the prompts of today; a line that a stop cut counts as not written."""
     prompts = {(item.task, item.id): _digest(item.prompt) for item in items}
     found: dict[Key, Reply | str] = {}
-    if not path.is_file():
-        return found
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            row = json.loads(line)
+    for row in read_kept(path):
+        with contextlib.suppress(KeyError, TypeError):
             if prompts.get((row["task"], row["id"])) == row["prompt"]:
                 found[row["task"], row["id"], row["sample"]] = Reply(**row["reply"])
-        except (ValueError, KeyError, TypeError):
-            continue
     return found
 
 
