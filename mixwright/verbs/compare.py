@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
+from mixwright.corpus.cells import rows_by
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some
 from mixwright.estimates.cell_states import MIN_ITEMS
@@ -245,10 +245,10 @@ def measure_in_looks(
             look = Look(number, len(rows), sum((taken | {cell: sizes[cell] for cell in asked}).values()), planned, common)
             part = replace(ready, corpus=corpus.take(rows)).with_items(max(taken.values()))
             results = measure_both(part, f", {look.label}")
-            sides = tuple([scores_of_items(result.answers)] for result in results.values())
-            gate_result = check_sides((sides[0], sides[1]), decoding, replace(question, look=look))
+            before, after = ([scores_of_items(result.answers)] for result in results.values())
+            gate_result = check_sides((before, after), decoding, replace(question, look=look))
             say(f"{look.label}: {gate_result.outcome}")
-            unjudged = set(find_unjudged_tasks((sides[0], sides[1]), decoding))
+            unjudged = set(find_unjudged_tasks((before, after), decoding))
             if question.protect:
                 unjudged &= {cell.task for cell in gate_result.cells}
             if unjudged and not question.rings and gate_result.outcome == "passed" and not look.last:
@@ -259,7 +259,7 @@ def measure_in_looks(
             protected = frozenset((cell.task, cell.level) for cell in gate_result.cells)
             readable = frozenset((cell.task, cell.level) for cell in gate_result.cells if cell.readable)
             open_cells = (protected if question.protect else frozenset(sizes)) - readable
-            open_cells -= find_cells_shown_unreadable(sides[0], decoding) - {cell for cell in sizes if cell[0] in unjudged}
+            open_cells -= find_cells_shown_unreadable(before, decoding) - {cell for cell in sizes if cell[0] in unjudged}
             asked = gate_result.undecided | open_cells or frozenset(sizes)
             if len(readable | open_cells) < len(planned_cells):
                 planned_cells = readable | open_cells or planned_cells
@@ -277,8 +277,5 @@ def measure_in_looks(
 
 def _shuffle_rows(corpus: Corpus, seed: int) -> dict[TaskLevel, NDArray[np.int64]]:
     """Cell -> its rows in random order."""
-    numbers = defaultdict[TaskLevel, list[int]](list)
-    for number, cell in enumerate(zip(*(corpus.table[name].to_pylist() for name in ("task", "level")), strict=True)):
-        numbers[cell].append(number)
-    rng = np.random.default_rng(seed)
-    return {cell: rng.permutation(own) for cell, own in numbers.items()}
+    rows, rng = rows_by(corpus, np.arange(len(corpus.table)), "task", "level"), np.random.default_rng(seed)
+    return {cell: rng.permutation(own) for cell, own in sorted(rows.items(), key=lambda cell: cell[1][0])}
