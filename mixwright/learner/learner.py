@@ -100,7 +100,7 @@ class Learner(CausalModel):
         """
         # datasets hold messages as lists
         prompt = self.form.format_prompt(prompt if isinstance(prompt, str) else tuple(prompt))
-        if isinstance(prompt, str):  # lengths are checked, and told, elsewhere
+        if isinstance(prompt, str):  # not verbose: lengths are checked, and told, by `check_length`
             ids = self.known_tokens(self.tokenizer(prompt, verbose=False)["input_ids"])
         else:
             ids = self.encode_chat(prompt, add_generation_prompt=True)
