@@ -11,7 +11,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Float
@@ -125,7 +125,7 @@ class Learner(CausalModel):
             raise InputError(f"tokens in the vocabulary of {self.name}", f"{token!r}, which it does not have", remedy)
         return list(ids)
 
-    def with_form(self, form: PromptForm) -> Self:
+    def with_form(self, form: PromptForm) -> Learner:
         """The same model, read in another form of prompts."""
         learner = copy.copy(self)
         learner.form = form.resolved_for(getattr(self.tokenizer, "chat_template", None))
