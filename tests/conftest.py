@@ -23,8 +23,8 @@ from forked import as_a_program
 from hypothesis import HealthCheck, settings
 from older_trl import expect
 
-from mixwright.measure.kept_folder import STORE_VARIABLE
 from mixwright.run import workers
+from mixwright.run.folder import STORE_VARIABLE
 
 settings.register_profile("mixwright", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("mixwright")

@@ -12,11 +12,8 @@ from comparisons import FAST, checkpoint
 from test_form_changes import city, rows, sentence, ticket, tool
 
 from mixwright.answers.table import Answers
-from mixwright.config import MeasureConfig
-from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.measure.former import MAX_ANSWERS_PER_TASK, FormerAnswers, former_file, read_former_answers, rows_to_read
-from mixwright.measure.passes import Passes
 from mixwright.records import Example
 from mixwright.run.folder import RunFolder, read_list
 from mixwright.verbs.compare import clear
@@ -67,13 +64,12 @@ class Reader:
 
 def test_the_change_is_summed_over_tokens_with_an_interval_over_items() -> None:
     examples = [Example(f"n{i}", "t", str(i + 1), answer="7") for i in range(3)] + [Example("u0", "u", "5", answer="7")]
-    corpus = Corpus.from_examples(examples, {"t": "exact", "u": "exact"})
-    passes = Passes(Reader(), MeasureConfig(items=9, samples=0), corpus)  # pyright: ignore[reportArgumentType]
     tokens = [[4], [4, 5], [4, 5, 6]]
     before = [{"example": f"n{i}", "task": "t", "tokens": tokens[i], "logprob": -0.5 * len(tokens[i])} for i in range(3)]
     before += [{"example": "u0", "task": "u", "tokens": [1], "logprob": -1.0}]
     before += [{"example": "n9", "task": "t", "tokens": None, "logprob": None}, {"example": "n8", "task": "t"}]
-    (found,) = read_former_answers(passes, before)
+    prompts = {item.id: item.prompt for item in examples}
+    (found,) = read_former_answers(Reader(), prompts, rows_to_read(before))  # pyright: ignore[reportArgumentType]
     # by hand: -1, -2 and -3 nats a token after, so -(1 + 4 + 9) over 6 tokens, from -0.5
     assert (found.task, found.items, found.tokens, found.before) == ("t", 3, 6, -0.5)
     assert found.change == pytest.approx(-14 / 6 + 0.5)

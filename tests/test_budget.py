@@ -16,11 +16,10 @@ from trainers_tiny import model, tokenizer
 from mixwright.config import RunConfig
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.measure.fitting import most_items_within
 from mixwright.run.folder import read_yaml
 from mixwright.verbs import budget as budgets
 from mixwright.verbs.budget import parse_duration
-from mixwright.verbs.ready import half_width
+from mixwright.verbs.ready import half_width, most_items_within
 
 
 @pytest.mark.parametrize(

@@ -217,6 +217,6 @@ def test_a_base_of_a_run_is_warned_of_where_its_sentences_are_not_read(
 
     monkeypatch.setattr(Learner, "sample", sample)
     config = RunConfig(CorpusConfig("x.jsonl"), measure=MeasureConfig(probes=("competence",), samples=1))
-    cut, notes = measure_base(MeasureJob(str(run.path), str(tmp_path / "now"), "now", config))
+    cut, notes = measure_base(MeasureJob(str(run.path), str(tmp_path / "now"), config))
     assert (cut, [(note.check, note.task, note.severity) for note in notes]) == (0.0, [(UNREAD_NOTE, "capitals", "warning")])
     assert "corpus.graders: {capitals: includes}" in notes[0].remedy

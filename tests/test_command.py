@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import pytest
 import typer
 
-from mixwright.verbs.command import join
-from mixwright.verbs.texts import read_parameters
+from mixwright.verbs.command import join, read_parameters
 
 
 @dataclass(frozen=True)

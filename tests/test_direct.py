@@ -12,9 +12,9 @@ from trainers_tiny import model, tokenizer
 
 from mixwright.errors import InputError
 from mixwright.learner.learner import Learner
-from mixwright.measure.fitting import MIN_USUAL_CELL_ITEMS, USUAL_ITEMS
 from mixwright.records import Measurement, Observation, Plan, RunManifest
 from mixwright.run.folder import RunFolder, read_json, read_list, read_measurements, read_yaml
+from mixwright.verbs.direct import MIN_USUAL_CELL_ITEMS, USUAL_ITEMS
 from mixwright.verbs.measure import measured_lines
 from mixwright.verbs.options import Measuring, parse_columns, parse_graders
 from mixwright.verdict.rules.gate import items_to_measure

@@ -17,8 +17,7 @@ from mixwright.learner.learner import Completion, Learner
 from mixwright.learner.prompt_form import PromptForm
 from mixwright.learner.shared_generation import generate
 from mixwright.measure.kept_answers import KeepingLearner
-from mixwright.measure.kept_folder import STORE_VARIABLE
-from mixwright.run.folder import RunFolder, read_measurements
+from mixwright.run.folder import STORE_VARIABLE, RunFolder, read_measurements
 
 PROMPTS = [f"{n}+1=" for n in range(9)]
 
@@ -311,7 +310,7 @@ def test_a_comparison_that_was_stopped_at_its_page_measures_nothing_again(
     assert written == []
 
 
-@pytest.mark.parametrize("place", ["mixwright.verbs.direct.write_manifest", "mixwright.verbs.direct.write_notes"])
+@pytest.mark.parametrize("place", ["mixwright.verbs.direct.write_manifest", "mixwright.verbs.direct.write_json"])
 def test_a_measuring_that_was_stopped_while_it_was_written_goes_on(
     call: Call, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:

@@ -15,7 +15,7 @@ from trainers_tiny import model, tokenizer
 
 from mixwright.answers.table import Answers
 from mixwright.learner.learner import Learner
-from mixwright.measure.noise_floor import NOISE_NOTE, count_changes, note_noise
+from mixwright.measure.notes import NOISE_NOTE, count_changes, note_noise
 from mixwright.verdict.rules.gate import SAME_MARGIN, check_sides
 from mixwright.verdict.rules.gate_question import GateQuestion
 

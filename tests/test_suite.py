@@ -133,14 +133,14 @@ def test_there_are_enough_families_and_a_third_is_sealed() -> None:
     assert {name: count for name, count in counts.items() if not 40 <= count <= 60} == {}
 
 
-def test_a_rung_gives_as_many_items_as_it_has_and_a_file_is_written_once(tmp_path: Path) -> None:
+def test_a_rung_gives_as_many_items_as_it_has_and_a_file_is_written_once() -> None:
     same = Family("same", lambda rng, rung: Item("?", follow(question=True)), 1, "follows", "one request")
     assert len(draw_items([same], per_rung=2)) == 1
     rows = draw_items(per_rung=1)
-    path = write_suite(tmp_path, rows)
+    path = write_suite(rows)
     assert [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] == rows
     path.write_text("kept", encoding="utf-8")
-    assert write_suite(tmp_path, rows).read_text(encoding="utf-8") == "kept"
+    assert write_suite(rows).read_text(encoding="utf-8") == "kept"
 
 
 def test_rungs_that_are_too_easy_or_too_hard_are_not_chosen_and_the_items_are_others() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mixwright.errors import InputError
 from mixwright.run.progress import format_time_left, progress_line, report_share
-from mixwright.run.workers import Job, JobFailed, Workers, run_jobs
+from mixwright.run.workers import Job, JobFailed, Workers
 
 pytestmark = pytest.mark.spawned
 
@@ -51,6 +51,11 @@ def unsendable(_):
 
 def quiet(done, total, left):
     pass
+
+
+def run_jobs(jobs, workers=1, progress=quiet):
+    with Workers(workers) as started:
+        return started.run(jobs, progress=progress)
 
 
 def test_results_come_in_the_order_of_the_jobs_and_long_ones_start_first(tmp_path):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -61,9 +61,14 @@ def token_batches(sizes: Sequence[int], limit: int, most_rows: int | None = None
 
     A single row above the limit is a batch of its own; `most_rows` bounds the rows of a batch, too.
     """
+    return split_sorted(sizes, lambda batch, size: (len(batch) + 1) * size > limit or len(batch) == most_rows)
+
+
+def split_sorted(sizes: Sequence[int], is_full: Callable[[list[int], int], bool]) -> Iterator[list[int]]:
+    """Indices of rows, shortest first; a new batch begins where `is_full` says so of the batch and the size of a row."""
     batch: list[int] = []
     for i in sorted(range(len(sizes)), key=lambda i: (sizes[i], i)):
-        if batch and ((len(batch) + 1) * sizes[i] > limit or len(batch) == most_rows):
+        if batch and is_full(batch, sizes[i]):
             yield batch
             batch = []
         batch.append(i)

@@ -8,7 +8,6 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -67,25 +66,6 @@ class Decoding:
         return uniforms[first_sample : first_sample + job.rows]
 
 
-class Engine(Protocol):
-    """What writes completions in the place of transformers."""
-
-    @property
-    def name(self) -> str:
-        """With its version, since what it draws may change with it."""
-        ...
-
-    def generate(
-        self, learner: Any, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
-    ) -> Iterator[dict[int, list[Continuation]]]:
-        """As `shared_generation.generate`."""
-        ...
-
-    def start(self, learner: Any) -> None:
-        """Make ready to write, where that is not done yet. Raises InputError for a model that it cannot serve."""
-        ...
-
-
 @dataclass
 class Continuation:
     """One completion under way."""
@@ -102,7 +82,7 @@ def generate_in_batches(
     learner: CausalModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
-    progress: Callable[[float], None] | None,
+    progress: Callable[[float], None],
     total_jobs: int,
 ) -> Iterator[Mapping[int, list[Continuation]]]:
     """A batch of jobs at a time, which stays together until its longest completion has ended.
@@ -133,9 +113,9 @@ def _padded_tokens(job: GenerationJob, room: int) -> int:
     return job.rows * (len(job.prompt) + room)
 
 
-def scale_progress(progress: Callable[[float], None] | None, start: float, share: float) -> Callable[[float], None] | None:
+def scale_progress(progress: Callable[[float], None] | None, start: float, share: float) -> Callable[[float], None]:
     """Progress of a part as that of the whole, of which the part is `share`, from `start` on; None where nobody listens."""
-    return None if progress is None else lambda done: progress(start + share * done)
+    return lambda done: None if progress is None else progress(start + share * done)
 
 
 def _batches(learner: CausalModel, jobs: Sequence[GenerationJob], room: int, most_tokens: int | None) -> Iterator[list[int]]:
@@ -163,7 +143,7 @@ def _most_together(learner: CausalModel) -> tuple[int, int]:
 
 
 def _write_batch(
-    learner: CausalModel, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+    learner: CausalModel, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None]
 ) -> list[list[Continuation]]:
     """The completions of jobs with equally many rows; stops when all have ended."""
     device, count = learner.device, jobs[0].rows
@@ -190,8 +170,7 @@ def _write_batch(
         tokens.append(token)
         logprobs.append(logprob)
         has_ended = has_ended | torch.isin(token, ends)
-        if progress:
-            progress((step + 1) / token_room)
+        progress((step + 1) / token_room)
         if step == token_room - 1 or bool(has_ended.all()):
             break
         mask = torch.cat([mask, mask.new_ones(len(mask), 1)], 1)

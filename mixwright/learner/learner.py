@@ -7,6 +7,7 @@ Left out on purpose: training (trainers/ and warmup.py) and judging (graders/).
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from torch import Tensor
 from mixwright.errors import InputError, disk_full_error
 from mixwright.learner.batches import left_padded, pass_token_limit, reading_mode, token_batches, without_progress_bars
 from mixwright.learner.causal_model import CausalModel
-from mixwright.learner.generation import Continuation, Decoding, Engine, GenerationJob, scale_progress
+from mixwright.learner.generation import Continuation, Decoding, GenerationJob, scale_progress
 from mixwright.learner.prompt_form import PromptForm, no_template, render_chat
 from mixwright.learner.shared_generation import generate
 from mixwright.run.progress import describe_work
@@ -59,8 +60,8 @@ class Learner(CausalModel):
     Sampling and reading leave parameters, gradients, train/eval mode and the global random state as they were.
     """
 
-    engine: Engine | None = None
-    """What writes the completions in the place of transformers; it must have the weights of `model`."""
+    engine: Any = None
+    """What writes the completions in the place of transformers, such as a `VllmEngine`, with the weights of `model`."""
 
     def __init__(
         self,
@@ -97,13 +98,10 @@ class Learner(CausalModel):
             InputError: chat messages and a tokenizer without a chat template, or one that refuses them, or a token that the
                 model does not have.
         """
-        prompt = self.form.format_prompt(
-            prompt if isinstance(prompt, str) else tuple(prompt)
-        )  # datasets hold messages as lists
-        if isinstance(prompt, str):
-            ids = self.known_tokens(
-                self.tokenizer(prompt, verbose=False)["input_ids"]
-            )  # lengths are checked, and told, here
+        # datasets hold messages as lists
+        prompt = self.form.format_prompt(prompt if isinstance(prompt, str) else tuple(prompt))
+        if isinstance(prompt, str):  # not verbose: lengths are checked, and told, by `check_length`
+            ids = self.known_tokens(self.tokenizer(prompt, verbose=False)["input_ids"])
         else:
             ids = self.encode_chat(prompt, add_generation_prompt=True)
         if ids:
@@ -129,8 +127,8 @@ class Learner(CausalModel):
 
     def with_form(self, form: PromptForm) -> Learner:
         """The same model, read in another form of prompts."""
-        learner = Learner(self.model, self.tokenizer, self.name, form=form, batch_size=self.batch_size)
-        learner.engine = self.engine
+        learner = copy.copy(self)
+        learner.form = form.resolved_for(getattr(self.tokenizer, "chat_template", None))
         return learner
 
     def sample(
@@ -205,7 +203,7 @@ class Learner(CausalModel):
         return [samples * count for samples in by_prompt] if temperature == 0 else by_prompt
 
     def _write(
-        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None]
     ) -> list[Continuation]:
         """Return the completions of all jobs, in their order."""
         rows_by_job: dict[int, list[Continuation]] = {}
@@ -239,8 +237,8 @@ class Learner(CausalModel):
         """
         rows = [(self.encode(prompt), list(tokens)) for prompt, tokens in zip(prompts, completions, strict=True)]
         used = [i for i, (_, tokens) in enumerate(rows) if tokens]
-        self.check_length(max((len(rows[i][0]) + len(rows[i][1]) for i in used), default=0))
         sizes = [len(rows[i][0]) + len(rows[i][1]) for i in used]
+        self.check_length(max(sizes, default=0))
         for batch in token_batches(sizes, pass_token_limit(self.model)):
             members = [used[position] for position in batch]
             with reading_mode(self.model):
@@ -266,7 +264,7 @@ class Learner(CausalModel):
             raise refused from error
 
     def generate(
-        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None]
     ) -> Iterator[Mapping[int, list[Continuation]]]:
         """Yield the completions of jobs as they end, by the index of their job; by the engine, or transformers.
 
@@ -279,8 +277,7 @@ class Learner(CausalModel):
         def report(share: float) -> None:
             count, most = len(jobs), decoding.max_new_tokens
             describe_work(f"{share * count:.0f} of {count} prompts are answered in up to {most} tokens")
-            if progress is not None:
-                progress(share)
+            progress(share)
 
         write = generate if self.engine is None else self.engine.generate
         return write(self, jobs, decoding, report)
@@ -306,12 +303,12 @@ class Learner(CausalModel):
             return None
         return "\n".join(filter(None, (str(message.get("content") or ""), write_calls(calls)))) if calls else None
 
+    def has_room(self, prompt: Text, tokens: int) -> bool:
+        """Whether so many tokens behind a prompt fit into the model's context."""
+        return not self.context or len(self.encode(prompt)) + tokens <= self.context
+
     def check_length(self, total_tokens: int) -> None:
         """Raises InputError where a prompt and a completion of so many tokens together pass the model's context."""
-        limit = self.context
-        if limit is not None and total_tokens > limit:
-            raise InputError(
-                f"prompt and completion of at most {limit} tokens ({self.name})",
-                f"{total_tokens}",
-                "Shorten the prompts or lower max_new_tokens.",
-            )
+        if self.context is not None and total_tokens > self.context:
+            expected = f"prompt and completion of at most {self.context} tokens ({self.name})"
+            raise InputError(expected, f"{total_tokens}", "Shorten the prompts or lower max_new_tokens.")

@@ -81,12 +81,8 @@ class PromptForm:
             return dict(row)
         prompt = prompt if isinstance(prompt, str) else with_tools(tuple(prompt), read_tools(row.get("tools")))
         row = {name: value for name, value in row.items() if name != "tools" or not self._writes_tools}
-        completions = {
-            name: self.format_answer(prompt, _text(row[name]))
-            for name in ("completion", "chosen", "rejected")
-            if row.get(name)
-        }
-        listed = {name: messages(text) for name, text in completions.items()}
+        texts = {name: row[name] for name in ("completion", "chosen", "rejected") if row.get(name)}
+        listed = {name: messages(self.format_answer(prompt, _text(text))) for name, text in texts.items()}
         formatted = messages(self.format_prompt(prompt))
         given = {} if isinstance(formatted, str) or not self.arguments else {"chat_template_kwargs": dict(self.arguments)}
         return {**row, "prompt": formatted, **listed, **given}

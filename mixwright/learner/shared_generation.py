@@ -22,7 +22,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 from transformers.cache_utils import Cache, DynamicLayer
 
-from mixwright.learner.batches import count_cached_values, left_padded
+from mixwright.learner.batches import count_cached_values, left_padded, split_sorted
 from mixwright.learner.causal_model import CausalModel
 from mixwright.learner.generation import (
     Continuation,
@@ -55,7 +55,7 @@ def generate(
     learner: CausalModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> Iterator[dict[int, list[Continuation]]]:
     """The completions of all jobs, those that have ended together at a time, by the index of their job.
 
@@ -93,31 +93,22 @@ def generate_shared(
     learner: CausalModel,
     jobs: Sequence[GenerationJob],
     decoding: Decoding,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] = lambda _: None,
 ) -> Iterator[dict[int, list[Continuation]]]:
     """As `generate`. Raises Unsupported, before the first token of a batch that it cannot write."""
-    done_jobs = 0
-    for job_indices in _batch_similar_lengths(jobs):
+    done_jobs, lengths = 0, [job.length for job in jobs]
+
+    def differs(batch: list[int], length: int) -> bool:
+        return length > LENGTH_RATIO * lengths[batch[0]] + LENGTH_SLACK  # by too much to share tensors
+
+    for job_indices in split_sorted(lengths, differs):
         batch = _Batch(learner, [jobs[job_index] for job_index in job_indices], decoding)
         while batch.under_way():
             ended_jobs = batch.step()
-            if progress:
-                progress((done_jobs + batch.share_written() * len(job_indices)) / len(jobs))
+            progress((done_jobs + batch.share_written() * len(job_indices)) / len(jobs))
             if ended_jobs:
                 yield {job_indices[i]: rows for i, rows in ended_jobs.items()}
         done_jobs += len(job_indices)
-
-
-def _batch_similar_lengths(jobs: Sequence[GenerationJob]) -> Iterator[list[int]]:
-    """Indices of jobs, shortest first, split where lengths differ by too much to share tensors."""
-    batch: list[int] = []
-    for job_index in sorted(range(len(jobs)), key=lambda job_index: (jobs[job_index].length, job_index)):
-        if batch and jobs[job_index].length > LENGTH_RATIO * jobs[batch[0]].length + LENGTH_SLACK:
-            yield batch
-            batch = []
-        batch.append(job_index)
-    if batch:
-        yield batch
 
 
 class SharedCache(Cache):
@@ -214,10 +205,8 @@ class SharedCache(Cache):
             return rows.reshape(all_rows, groups, heads_per_group, -1)
 
         keys, values = keys[:, :, : self.prompt_tokens], values[:, :, : self.prompt_tokens]
-        completion_keys, completion_values = (
-            completion_keys[:, :, : self.completion_tokens],
-            completion_values[:, :, : self.completion_tokens],
-        )
+        completion_keys = completion_keys[:, :, : self.completion_tokens]
+        completion_values = completion_values[:, :, : self.completion_tokens]
         scores = torch.cat(
             [by_row(by_prompt(queries) @ keys.transpose(2, 3)), queries @ completion_keys.transpose(2, 3)], -1
         )
@@ -281,10 +270,8 @@ class _Batch:
     def __init__(self, learner: CausalModel, jobs: Sequence[GenerationJob], decoding: Decoding) -> None:
         self.learner, self.jobs, self.decoding = learner, jobs, decoding
         self.width = max(job.rows for job in jobs)
-        longest_prompt, longest_completion = (
-            max(job.length for job in jobs),
-            decoding.max_new_tokens - min(len(job.prefix) for job in jobs),
-        )
+        longest_prompt = max(job.length for job in jobs)
+        longest_completion = decoding.max_new_tokens - min(len(job.prefix) for job in jobs)
         values = count_cached_values(learner.model)
         if values is None:
             raise Unsupported

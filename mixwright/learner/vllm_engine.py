@@ -124,7 +124,7 @@ class VllmEngine:
         learner: Learner,
         jobs: Sequence[GenerationJob],
         decoding: Decoding,
-        progress: Callable[[float], None] | None = None,
+        progress: Callable[[float], None] = lambda _: None,
     ) -> Iterator[dict[int, list[Continuation]]]:
         """As `shared_generation.generate`; what is drawn depends on the seed, the prompt's number and the sample alone, and
         differs from what transformers draws with the same seed.
@@ -159,7 +159,7 @@ class VllmEngine:
                     if len(rows[job_index]) == jobs[job_index].rows:
                         written = rows.pop(job_index)
                         ended[job_index] = [written[index] for index in range(jobs[job_index].rows)]
-                if progress and outputs:
+                if outputs:
                     progress(1 - len(waiting) / total)
                 if ended:
                     yield ended

@@ -11,13 +11,12 @@ from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import one_line
 from mixwright.learner.bases import base_of, build_base
-from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
-from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, note_nothing_right, write_notes
+from mixwright.measure.notes import UNREAD_NOTE, WARNING_CUT_SHARE, note_nothing_right
 from mixwright.measure.other_form import other_form_notes
 from mixwright.measure.stage import measure_learner
 from mixwright.records import Measurement, Observation, RunManifest
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_json, read_measurements, write_measurements
+from mixwright.run.folder import RunFolder, read_json, read_measurements, write_json, write_measurements
 from mixwright.run.progress import report_share
 from mixwright.run.workers import Job, Workers
 
@@ -33,8 +32,6 @@ class MeasureJob:
     """Run folder."""
     base: str
     """Checkpoint folder or hub name."""
-    name: str
-    """Name of the base in files."""
     config: RunConfig
     """Settings of the run."""
     shuffled: bool = False
@@ -49,14 +46,9 @@ def seed_after(run_seed: int, seed: int) -> int:
     return run_seed + MEASURE_SEED + 1 + seed
 
 
-def shuffled_name(name: str) -> str:
-    """What the measurement of a base by shuffled levels is called in files."""
-    return f"{name}.shuffled"
-
-
-def base_name(base: str | Path) -> str:
-    """What a base is called in file names: the last part of its path."""
-    return Path(base).name or "base"
+def base_name(base: str | Path, *, shuffled: bool = False) -> str:
+    """What a base is called in file names, the last part of its path, or its measurement by shuffled levels."""
+    return (Path(base).name or "base") + (".shuffled" if shuffled else "")
 
 
 def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
@@ -69,10 +61,10 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
-    name, corpus = shuffled_name(job.name) if job.shuffled else job.name, Corpus.load(run.corpus)
+    name, corpus = base_name(job.base, shuffled=job.shuffled), Corpus.load(run.corpus)
     corpus = corpus.with_shuffled_levels(config.seed) if job.shuffled else corpus
     with load_writing(config, job.base) as base:
-        learner = KeepingLearner(base, run.path / ANSWERS_FOLDER / f"{name}.jsonl")
+        learner = KeepingLearner(base, run.kept_answers(name))
         result = measure_learner(learner, corpus, config.measure, seed=config.seed + MEASURE_SEED, report_done=report_share)
         result.answers.write(run.answers(name))
         write_measurements(run.measurements(name), result.measurements)
@@ -86,17 +78,18 @@ def measure_base(job: MeasureJob) -> tuple[float, list[Observation]]:
 def measure_start(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> list[Measurement]:
     """Build and measure the starting model; writes measure/<base>.parquet and before.parquet."""
     config, folder = run.config, run.folder
-    if read_json(folder.manifest, RunManifest).settings.get("use_cpu"):
+    noted = read_json(folder.manifest, RunManifest).settings
+    if noted.get("use_cpu"):
         say(
             "  on this CPU: float32 without gradient checkpointing; TRL's defaults, made for GPUs, are "
             "about 4 times slower here"
         )
-    if engine := read_json(folder.manifest, RunManifest).settings.get("engine"):
+    if engine := noted.get("engine"):
         say(f"  engine: {engine} generates the completions")
     build_base(run, workers)
     base = base_of(config.model, folder)
     name = base_name(base)
-    job = MeasureJob(str(folder.path), base, name, config)
+    job = MeasureJob(str(folder.path), base, config)
     ((cut, notes),) = workers.run([Job(f"measure {name}", measure_base, job)], title="measure")
     if cut > WARNING_CUT_SHARE:
         cut_text = f"{cut:.1%} of completions of {name} were cut at {config.measure.longest_completion:,} tokens"
@@ -105,9 +98,9 @@ def measure_start(run: CheckedRun, workers: Workers, *, say: Callable[[str], Non
         say(one_line(f"  warning: {note.message}. {note.remedy}"))
     folder.notes.unlink(missing_ok=True)
     if notes:
-        write_notes(folder, notes)
+        write_json(folder.notes, notes)
     rows = read_measurements(folder.measurements(name))
     Answers.read(folder.answers(name)).write(folder.answers("before"))
     write_measurements(folder.measurements("before"), rows)  # last: whoever finds it finds the answers
-    drop_kept(folder.path)
+    folder.drop_kept()
     return rows

@@ -77,10 +77,6 @@ def choose_graders(
 
 def _pick_items(learner: Learner, corpus: Corpus, config: MeasureConfig) -> list[Example]:
     """At most `ITEMS_PER_TASK` items of each task, of all its levels; training rows where fewer are held out."""
-
-    def fits(item: Example) -> bool:
-        return not learner.context or len(learner.encode(item.prompt)) + config.longest_completion <= learner.context
-
     splits = [corpus.select(split=name) for name in ("eval", "train")]
     items_by_split = [Passes(learner, config, split_items).items for split_items in splits if len(split_items)]
     picked: list[Example] = []
@@ -88,7 +84,8 @@ def _pick_items(learner: Learner, corpus: Corpus, config: MeasureConfig) -> list
         first_items, *other_items = ([item for item in split_items if item.task == task] for split_items in items_by_split)
         task_items = evenly_spread(first_items, ITEMS_PER_TASK)
         for further_items in other_items:
-            task_items = [*task_items, *evenly_spread(list(filter(fits, further_items)), ITEMS_PER_TASK - len(task_items))]
+            fitting = [item for item in further_items if learner.has_room(item.prompt, config.longest_completion)]
+            task_items = [*task_items, *evenly_spread(fitting, ITEMS_PER_TASK - len(task_items))]
         picked += task_items
     return picked
 

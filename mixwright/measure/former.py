@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.estimates.intervals import rate
-from mixwright.measure.passes import Passes
-from mixwright.records import FormerAnswers
+from mixwright.records import FormerAnswers, Text
 from mixwright.run.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -48,16 +47,16 @@ def same_tokens(learner: Learner, other_learner: Learner) -> bool:
     return learner.tokenizer.get_vocab() == other_learner.tokenizer.get_vocab()
 
 
-def read_former_answers(passes: Passes, before: Rows) -> list[FormerAnswers]:
+def read_former_answers(learner: Learner, prompts: Mapping[str, Text], before: Rows) -> list[FormerAnswers]:
     """Let the later checkpoint read the former answers, task by task; nothing of tasks with fewer than two.
 
     Args:
-        passes: the later checkpoint and its items; nothing that it has made is used.
-        before: greedy completions of the earlier one.
+        learner: the later checkpoint.
+        prompts: by item; answers to others are not read.
+        before: greedy completions of the earlier one, as `rows_to_read` chose them.
     """
-    prompts = {item.id: item.prompt for item in passes.items}
-    rows = [row for row in rows_to_read(before) if row["example"] in prompts]
-    logprobs = passes.learner.logprobs([prompts[row["example"]] for row in rows], [row["tokens"] for row in rows])
+    rows = [row for row in before if row["example"] in prompts]
+    logprobs = learner.logprobs([prompts[row["example"]] for row in rows], [row["tokens"] for row in rows])
     answers_by_task: dict[str, list[tuple[float, float, int]]] = defaultdict(list)
     for row, after in zip(rows, logprobs, strict=True):
         answers_by_task[row["task"]].append((float(row["logprob"]), float(sum(after)), len(after)))

@@ -14,10 +14,8 @@ import torch
 
 from mixwright.learner.generation import Continuation, Decoding, GenerationJob
 from mixwright.learner.learner import Learner
-from mixwright.learner.prompt_form import PromptForm
-from mixwright.measure.kept_folder import find_store
 from mixwright.records import Text
-from mixwright.run.folder import append_lines
+from mixwright.run.folder import append_lines, find_store, read_kept
 
 READ_BATCH_COMPLETIONS = 128
 """Completions whose log-probabilities are kept together."""
@@ -36,22 +34,20 @@ class KeepingLearner(Learner):
         Without a path they are kept in memory alone.
         """
         vars(self).update(vars(learner))
-        self._path, self._fingerprint = path, _fingerprint(learner)
-        self._known = dict(() if path is None else _read_rows(path))
+        self._fingerprint = _fingerprint(learner)
+        self._open(path)
 
     @classmethod
     def in_store(cls, learner: Learner) -> KeepingLearner:
         """Return one whose file lies in the store, in a folder by the digest of its model."""
         found = cls(learner, None)
-        found._path = find_store() / found._fingerprint[:16] / "answers.jsonl"
-        found._known = dict(_read_rows(found._path))
+        found._open(find_store() / found._fingerprint[:16] / "answers.jsonl")
         return found
 
-    def with_form(self, form: PromptForm) -> KeepingLearner:
-        """As `Learner.with_form`; what both forms wrote is kept together."""
-        learner = copy.copy(self)
-        learner.form = super().with_form(form).form
-        return learner
+    def _open(self, path: Path | None) -> None:
+        """Take what a file has, and keep further rows there; lines that are none of ours are passed over."""
+        self._path, rows = path, () if path is None else read_kept(path)
+        self._known: dict[str, Any] = {row["key"]: row["value"] for row in rows if row.keys() >= {"key", "value"}}
 
     def without_store(self, batch_size: int) -> KeepingLearner:
         """Return the same model that knows no answer, and writes so many completions together."""
@@ -60,7 +56,7 @@ class KeepingLearner(Learner):
         return learner
 
     def generate(
-        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None] | None
+        self, jobs: Sequence[GenerationJob], decoding: Decoding, progress: Callable[[float], None]
     ) -> Iterator[Mapping[int, list[Continuation]]]:
         """As `Learner.generate`; what a batch wrote is kept at once."""
         waiting: dict[tuple[str, ...], list[int]] = {}  # what is asked for twice is written once
@@ -147,16 +143,6 @@ class KeepingLearner(Learner):
         self._known |= rows
         if self._path is not None:
             append_lines(self._path, [json.dumps({"key": key, "value": value}) for key, value in rows.items()])
-
-
-def _read_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Key and value of what was kept; a line that was cut, or is none of ours, is as if it had not been written."""
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
-        try:
-            row = json.loads(line)
-            yield row["key"], row["value"]
-        except (ValueError, RecursionError, TypeError, KeyError):
-            continue
 
 
 def _fingerprint(learner: Learner) -> str:

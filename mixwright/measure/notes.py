@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING
 
 from mixwright.corpus import Corpus
 from mixwright.corpus.chosen_graders import CUT_MARK, FirstAnswer, choose_grader
+from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.measure.former import same_tokens
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Example, Observation
-from mixwright.run.folder import RunFolder, write_json
 
 if TYPE_CHECKING:
+    from mixwright.answers.table import Answers
     from mixwright.learner.learner import Learner
 
+NOISE_NOTE = "noise floor"
+"""Check of the note on how many greedy answers change when nothing but the batches does, and what the store keeps the counts
+under. Rounding depends on which prompts are computed together, and where two tokens are about as likely it decides."""
 TOKENIZER_NOTE = "tokenizer"
 """Check of a note on what two models read or end with differently."""
 NOTHING_RIGHT_NOTE, UNREAD_NOTE, CUT_NOTE = "nothing right", "answers not read", "cut"
 """What `Observation.check` of a note says."""
+GRADER_NOTES = (NOTHING_RIGHT_NOTE, UNREAD_NOTE)
+"""Those that a grader may be to blame for."""
 WARNING_CUT_SHARE = 0.05
 """Share of completions cut from which it is a warning."""
 COMPLETIONS_READ = 400
@@ -49,11 +55,6 @@ def list_notes(results: Mapping[str, MeasureResult], corpus: Corpus, max_new_tok
             )
         notes += result.notes
     return notes
-
-
-def write_notes(folder: RunFolder, notes: Sequence[Observation]) -> None:
-    """Write measure/notes.json."""
-    write_json(folder.notes, list(notes))
 
 
 def note_nothing_right(results: Sequence[MeasureResult], corpus: Corpus) -> list[Observation]:
@@ -114,3 +115,22 @@ def compare_tokenizers(before: Learner, after: Learner) -> list[Observation]:
     }
     remedy = "Save the tokenizer and generation_config.json of the trained model beside the exported one."
     return [Observation(TOKENIZER_NOTE, None, "warning", 1, 1, text, remedy) for text, differs in texts.items() if differs]
+
+
+def count_changes(first: Answers, second: Answers) -> dict[str, int]:
+    """Count answers to the same items, those whose grade changed (`turned`), and those whose text did (`reworded`)."""
+    again = {row["example"]: row for row in second.first_rows()}
+    pairs = [(row, again[row["example"]]) for row in first.first_rows() if row["example"] in again]
+    turned = sum((old["score"] >= RIGHT_FROM_SCORE) != (new["score"] >= RIGHT_FROM_SCORE) for old, new in pairs)
+    reworded = sum(old["completion"] != new["completion"] for old, new in pairs)
+    return {"answers": len(pairs), "turned": turned, "reworded": reworded}
+
+
+def note_noise(floor: Mapping[str, int], name: str) -> Sequence[Observation]:
+    """Return the note on a model's noise floor; none without answers."""
+    if not (answers := floor.get("answers", 0)):
+        return ()
+    shares = [f"{100 * floor[kind] / answers:.2g}" for kind in ("turned", "reworded")]
+    message = f"Noise floor: asked again in batches of {floor['batch']}, {name} changed the grade of {shares[0]} and the "
+    message += f"text of {shares[1]} in 100 answers ({answers:,} answers)."
+    return (Observation(NOISE_NOTE, None, "info", floor["turned"], answers, message, ""),)

@@ -125,7 +125,7 @@ class Passes:
     def rollouts(self) -> dict[str, ExampleRollouts]:
         """Greedy and sampled completions of every item, graded, by example id."""
         rollouts = {}
-        greedy, sampled = self.write(range(len(self.items)))
+        greedy, sampled = self._write()
         for item, (best,), samples in zip(self.items, greedy, sampled, strict=True):
             score, *scores = (
                 self.grades.grade(item, completion.text, cut=not completion.finished) for completion in (best, *samples)
@@ -153,17 +153,17 @@ class Passes:
             own = {name: by_item[item.id] for name, by_item in values.items()}
             self.readings[item.id] = self.readings.get(item.id, place) | own
 
-    def write(self, indices: Sequence[int]) -> tuple[list[list[Completion]], list[list[Completion]]]:
-        """The greedy and the sampled completions of some of the items, which are the same whichever others are written."""
+    def _write(self) -> tuple[list[list[Completion]], list[list[Completion]]]:
+        """The greedy and the sampled completions of the items."""
         from mixwright.learner.generation import scale_progress  # needs torch, as the learner does
 
-        config, items = self.config, [self.items[index] for index in indices]
+        config, items = self.config, self.items
         write = partial(self.learner.sample, [item.prompt for item in items], seed=self.seed, **completion_lengths(config))
         greedy_share = 1 / (1 + config.samples)
         greedy = write(count=1, temperature=0, progress=scale_progress(self.report_done, 0, greedy_share))
         if not config.samples:
             return greedy, [[] for _ in items]
-        draw_keys = list(indices)
+        draw_keys = None
         if self.nested:  # draws depend on the item, whatever stands beside it
             digests = [hashlib.sha256(item.id.encode()).digest() for item in items]
             draw_keys = [int.from_bytes(digest[:4], "big") for digest in digests]
@@ -183,6 +183,20 @@ def answer_row(item: Example, completion: Completion, gold: str | None, score: f
     row |= {"decoding": "greedy", "sample": 0, "text": completion.text, "cut": not completion.finished, "score": score}
     row |= {"tokens": completion.token_ids, "logprob": math.fsum(completion.logprobs), "columns": short_columns(item.extra)}
     return row | {"right": None if score is None else float(score >= RIGHT_FROM_SCORE), **more}
+
+
+def write_answers(learner: Learner, items: Sequence[Example], answer_tokens: int, seed: int) -> Answers:
+    """One greedy answer per item that no grader judges, its target as the gold answer and no score."""
+    if not items:
+        return Answers.from_rows(())
+    completions = learner.sample(
+        [item.prompt for item in items], count=1, temperature=0, max_new_tokens=answer_tokens, seed=seed
+    )
+    rows = [
+        answer_row(item, best, plain(item.target) or item.answer, None)
+        for item, (best,) in zip(items, completions, strict=True)
+    ]
+    return Answers.from_rows(rows, Header(template=tuple(learner.form.list_arguments())))
 
 
 def evenly_spread(items: Sequence[Example], count: int) -> Sequence[Example]:

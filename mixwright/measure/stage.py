@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import zlib
 from collections import Counter
 from collections.abc import Callable
@@ -17,14 +16,10 @@ from mixwright.answers.table import Answers
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.measure.passes import Passes
-from mixwright.records import Measurement, Observation, plain
+from mixwright.records import Measurement, Observation
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
-
-
-MIN_PROPOSED_TOKENS, MAX_PROPOSED_TOKENS = 8, 256
-"""Least and most completion length that is proposed, tokens."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +52,9 @@ def settings_after(config: MeasureConfig) -> MeasureConfig:
     return replace(config, probes=kept_probes)
 
 
-def longest_answer(corpus: Corpus) -> int:
-    """Completion length, tokens, that leaves room for the longest answer (one token per character at worst) and an end."""
-    lengths = (len(plain(example.answer or example.target or "")) for example in itertools.islice(corpus, 5000))
-    return max(MIN_PROPOSED_TOKENS, min(max(lengths, default=0) + 1, MAX_PROPOSED_TOKENS))
+def training_probes(config: MeasureConfig) -> tuple[str, ...]:
+    """Probes that train copies of the model: what they cost, and need, does not follow from a few items."""
+    return tuple(name for name in config.probes if catalog.load("probes", name).TRAINS)
 
 
 def measure_learner(
@@ -93,17 +87,10 @@ def measure_learner(
         found = probe.measure(passes, corpus, np.random.default_rng([seed, zlib.crc32(name.encode())]))
         measurements += found
         notes += probe.remark(found)
-    if passes.generated:
-        measurements += _count_late_answers(passes)
+    if passes.generated:  # answers that a grader did not judge in time
+        counts = Counter(item.task for item in passes.items)
+        for task, late in sorted(passes.grades.late.items()):
+            measurements.append(Measurement("graders", task, "late", late, late, late, counts[task], "answers"))
     read = Answers.from_rows(passes.readings.values())
     answers = passes.answers.followed_by(read) if passes.generated else read
     return MeasureResult(tuple(measurements), answers, notes=tuple(notes))
-
-
-def _count_late_answers(passes: Passes) -> list[Measurement]:
-    """Answers per task that its grader did not judge in time; nothing for the others."""
-    counts = Counter(item.task for item in passes.items)
-    return [
-        Measurement("graders", task, "late", late, late, late, counts[task], "answers")
-        for task, late in sorted(passes.grades.late.items())
-    ]

@@ -25,12 +25,7 @@ def read_targets(
     Returns:
         The items that fit, and for each text the log-probabilities of its tokens behind each of them.
     """
-
-    def fits(item: Example) -> bool:
-        longest = max(len(own[item.id]) for own in tokens)
-        return learner.context is None or len(learner.encode(item.prompt)) + longest <= learner.context
-
-    fitting = list(filter(fits, items))
+    fitting = [item for item in items if learner.has_room(item.prompt, max(len(own[item.id]) for own in tokens))]
     prompts = [item.prompt for item in fitting]
     return fitting, [learner.logprobs(prompts, [own[item.id] for item in fitting]) for own in tokens]
 

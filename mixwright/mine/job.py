@@ -14,7 +14,6 @@ import mixwright
 from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.learner.bases import base_of, build_base
-from mixwright.measure.kept_folder import ANSWERS_FOLDER, drop_kept
 from mixwright.mine.choosing import check_row_count
 from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
@@ -129,7 +128,7 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     from mixwright.measure.kept_answers import KeepingLearner
 
     run, config = RunFolder(job.run), job.config
-    answers_file = run.path / ANSWERS_FOLDER / f"{job.miner}.jsonl"
+    answers_file = run.kept_answers(job.miner)
     with contextlib.ExitStack() as stack:
 
         def load() -> KeepingLearner:
@@ -139,7 +138,7 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     path = table_file(run, job.miner)
     write_json(path.with_suffix(".json"), rehearsal.summary())
     write_rows(path, rehearsal.rows)  # last: by it a run knows that they were written
-    drop_kept(run.path)
+    run.drop_kept()
     return list(rehearsal.notes)
 
 

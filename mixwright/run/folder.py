@@ -32,6 +32,8 @@ MAX_ALIASES = 30
 """Aliases of a YAML file: each may stand for others, so that a few dozen can stand for more values than memory holds."""
 MAX_DEPTH = 100
 """Levels of a YAML file, one in the other."""
+STORE_VARIABLE = "MIXWRIGHT_STORE"
+"""Names another folder than `.mixwright` in the current one."""
 REMEDY_BROKEN = "Correct the file, or run the stage again that writes it."
 
 
@@ -39,6 +41,15 @@ def cache_folder() -> Path:
     """Folder of what commands keep for each other: MIXWRIGHT_CACHE, else `mixwright` in the user's cache."""
     users = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "mixwright"
     return Path(os.environ.get("MIXWRIGHT_CACHE") or users).expanduser()
+
+
+def find_store() -> Path:
+    """Return the folder of what is kept for later commands. All of it can be deleted at any time.
+
+    `measure`, `plan` and `verdict` of a checkpoint keep what a model answered there, for each other and for later: a command
+    that was stopped goes on from there.
+    """
+    return Path(os.environ.get(STORE_VARIABLE) or ".mixwright")
 
 
 @contextlib.contextmanager
@@ -177,6 +188,14 @@ def read_json_lines(
                 yield item
     except OSError as error:
         raise system_error(error, path) from error
+
+
+def read_kept(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a JSON-lines file that was appended to; a line that a stop cut is as if it had not been written."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+        with contextlib.suppress(ValueError, RecursionError):
+            if isinstance(item := json.loads(line), dict):
+                yield item
 
 
 def answers_file(measurements: Path) -> Path:
@@ -367,6 +386,14 @@ class RunFolder:
     def answers(self, name: str) -> Path:
         """Path of the answers of a base, or of one side of a comparison."""
         return answers_file(self.measurements(name))
+
+    def kept_answers(self, name: str) -> Path:
+        """File of what a model of the run answered so far, until it is measured: nothing is written twice."""
+        return self.path / "answers" / f"{name}.jsonl"
+
+    def drop_kept(self) -> None:
+        """Remove the kept answers, last, after all that was made of them is written."""
+        shutil.rmtree(self.path / "answers", ignore_errors=True)
 
     def branch(self, arm: str, seed: int) -> Path:
         """Folder of one arm and seed of the trial."""

@@ -105,7 +105,7 @@ def resolve_training_settings(run: CheckedRun, workers: Workers) -> dict[str, An
 
 @contextlib.contextmanager
 def open_with_workers(
-    config: RunConfig, folder: RunFolder, *, relative_to: Path = Path(), for_trial: bool = False, needs_plan: bool = False
+    config: RunConfig, folder: RunFolder, relative_to: Path = Path(), *, for_trial: bool = False, needs_plan: bool = False
 ) -> Iterator[tuple[Workers, CheckedRun]]:
     """Running workers, and the run as `open_run_folder` yields it; with `needs_plan` the plan has to be there.
 

@@ -16,7 +16,6 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +36,6 @@ SHARED = "Every machine must see the same files under the same path."
 MEMORY_REMEDY = "Out of memory? Run fewer workers per machine: raise gpus_per_worker, or lower trial.workers."
 
 _log = logging.getLogger("mixwright")
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """What a worker takes over from the process that gives it jobs."""
-
-    folder: str
-    """Current folder, from which relative paths start."""
-    module_paths: tuple[str, ...]
-    """Where modules are looked for."""
-    version: str
-    """Of Mixwright."""
 
 
 def start_workers(settings: TrialConfig) -> Workers:
@@ -108,12 +95,12 @@ class RayWorkers(Workers):
         return max(places, 1)
 
     def _work_off(self, jobs: Sequence[Job]) -> Iterator[tuple[int, bool, Any]]:
-        origin, waiting = Origin(str(Path.cwd()), tuple(sys.path), __version__), deque(longest_first(jobs))
+        origin, waiting = (str(Path.cwd()), tuple(sys.path), __version__), deque(longest_first(jobs))
         while waiting or self._running:
             while waiting and (not self._limit or len(self._running) < self._limit):
                 job_index = waiting.popleft()
                 payload = self._ray.cloudpickle.dumps(jobs[job_index])
-                self._running[self._task.remote(payload, origin)] = job_index
+                self._running[self._task.remote(payload, *origin)] = job_index
             (reference,), _ = self._ray.wait(list(self._running))
             job = jobs[job_index := self._running.pop(reference)]
             try:
@@ -160,8 +147,15 @@ def _check_somebody_answers(address: str) -> None:
         raise InputError("HOST:PORT of a Ray cluster", f"{address}: {error}", remedy) from None
 
 
-def work_remotely(payload: bytes, origin: Origin) -> tuple[str, bytes]:
-    """Run one job in a fresh process of a cluster. Returns the machine's name and, pickled, what `run_job` sent last."""
+def work_remotely(payload: bytes, folder: str, module_paths: Sequence[str], version: str) -> tuple[str, bytes]:
+    """Run one job in a fresh process of a cluster. Returns the machine's name and, pickled, what `run_job` sent last.
+
+    Args:
+        payload: the job, pickled.
+        folder: current folder of the process that gives jobs, from which relative paths start.
+        module_paths: where that looks for modules.
+        version: its version of Mixwright.
+    """
     cloudpickle = _import_ray().cloudpickle
     machine, said = platform.node(), list[bytes]()
 
@@ -170,7 +164,7 @@ def work_remotely(payload: bytes, origin: Origin) -> tuple[str, bytes]:
             said[:] = [cloudpickle.dumps(word)]
 
     try:
-        _become_like(origin)
+        _become_like(folder, module_paths, version)
         job = cloudpickle.loads(payload)
     except InputError as error:
         return machine, cloudpickle.dumps(("input", error))
@@ -180,13 +174,13 @@ def work_remotely(payload: bytes, origin: Origin) -> tuple[str, bytes]:
     return machine, said[0]
 
 
-def _become_like(origin: Origin) -> None:
+def _become_like(folder: str, module_paths: Sequence[str], version: str) -> None:
     """Take over folder and module paths. Raises InputError where this machine has another version, or not that folder."""
-    if origin.version != __version__:
-        expected = f"Mixwright {origin.version}, as on the machine that sends the jobs"
+    if version != __version__:
+        expected = f"Mixwright {version}, as on the machine that sends the jobs"
         raise InputError(expected, f"Mixwright {__version__}", "Install the same on every machine.")
     try:
-        os.chdir(origin.folder)
+        os.chdir(folder)
     except OSError as error:
         raise InputError("the folder in which the command was given", str(error), SHARED) from None
-    sys.path[:] = [*origin.module_paths, *(path for path in sys.path if path not in origin.module_paths)]
+    sys.path[:] = [*module_paths, *(path for path in sys.path if path not in module_paths)]

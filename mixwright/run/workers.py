@@ -71,14 +71,6 @@ class _Worker:
     """Index of the job it has."""
 
 
-def run_jobs(jobs: Sequence[Job], *, workers: int = 0, title: str = "", progress: Progress | None = None) -> list[Any]:
-    """Run all jobs by workers of their own; arguments, result and errors are those of `Workers` and `Workers.run`."""
-    if not jobs:
-        return []
-    with Workers(min(workers or count_cores(), len(jobs))) as started:
-        return started.run(jobs, title=title, progress=progress)
-
-
 def count_cores() -> int:
     """CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -221,7 +213,7 @@ def _wait_for_answers(workers: Sequence[_Worker]) -> list[tuple[_Worker, int]]:
 
 
 def _receive(worker: _Worker, job: Job) -> tuple[bool, Any]:
-    """Whether the worker's job is finished, and its result or the share done so far. Raises what `run_jobs` raises."""
+    """Whether the worker's job is finished, and its result or the share done so far. Raises what `Workers.run` raises."""
     try:
         outcome, value = worker.link.recv()
     except (EOFError, ConnectionResetError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mixwright.run.folder import write_text
+from mixwright.run.folder import find_store, write_text
 from mixwright.suite.family import Family, Item, find_form, read_data
 from mixwright.suite.open import FAMILIES as OPEN_FAMILIES
 from mixwright.suite.sealed import FAMILIES as SEALED_FAMILIES
@@ -42,7 +42,7 @@ RING_ITEMS = 800
 
 def read_requests(kind: str) -> list[dict[str, Any]]:
     """Read the requests of a kind that are answered for replay: rows with `prompt`, a text or messages."""
-    return [{"prompt": row.get("prompt") or row["messages"]} for row in read_data(f"requests_{kind}.jsonl")]
+    return [{"prompt": row.get("prompt") or row["messages"]} for row in read_data(f"requests_{kind}")]
 
 
 def draw_items(
@@ -128,12 +128,11 @@ def describe_lack(rows: Collection[Mapping[str, Any]]) -> str:
     return f"{len(families)} kinds ({len(sealed)} of them sealed) and {len(rows)} items"
 
 
-def write_suite(folder: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows to `FOLDER/suite-DIGEST.jsonl`, unless they are there; return the file."""
+def write_suite(rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows to `suite-DIGEST.jsonl` in the store, unless they are there; return the file."""
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:8]
-    path = folder / f"suite-{digest}.jsonl"
+    path = find_store() / f"suite-{digest}.jsonl"
     if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, text)
     return path

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
+from mixwright.graders.follows import RULES
 from mixwright.languages import find_language
 
 Message = dict[str, str]
+Record = dict[str, Any]
 FORMS = ("system message", "several turns", "other language", "imperative")
 """Forms of requests other than a question in English."""
 
@@ -55,27 +58,35 @@ def find_form(prompt: str | Sequence[Message]) -> str:
     return "" if prompt.rstrip().endswith("?") else FORMS[3]
 
 
-def read_data(name: str) -> list[dict[str, Any]]:
-    """Read a data file of the suite."""
-    text = resources.files("mixwright.suite").joinpath("data", name).read_text(encoding="utf-8")
+@cache
+def read_data(name: str) -> list[Record]:
+    """Read a data file of the suite once."""
+    text = resources.files("mixwright.suite").joinpath("data", f"{name}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
-def follow(
-    *,
-    words: tuple[int, int] | None = None,
-    sentences: tuple[int, int] | None = None,
-    lines: tuple[int, int] | None = None,
-    contains: Sequence[str] = (),
-    any_of: Sequence[str] = (),
-    excludes: Sequence[str] = (),
-    begins: str = "",
-    ends: str = "",
-    case: Literal["", "lower", "upper", "title"] = "",
-    question: bool | None = None,
-    data: bool | None = None,
-    letters: str = "",
-) -> str:
+def find_rows(name: str, **values: Any) -> list[Record]:
+    """Return the rows of a data file that have these values."""
+    return [row for row in read_data(name) if all(row[key] == value for key, value in values.items())]
+
+
+@cache
+def list_texts(kind: str) -> list[str]:
+    """Return the wordings, or the words of a list, of one kind."""
+    return [row["text"] for row in find_rows("texts", kind=kind)]
+
+
+def ask(rng: Random, kind: str, /, **parts: object) -> str:
+    """Write a request in one of the wordings of a kind."""
+    return rng.choice(list_texts(kind)).format(**parts)
+
+
+def join_words(words: Iterable[str], conjunction: str = "and") -> str:
+    """Join words as a sentence does."""
+    *some, last = words
+    return f"{', '.join(some)} {conjunction} {last}"
+
+
+def follow(**rules: Any) -> str:
     """Write the gold answer of the grader `follows`: rules that a completion has to keep, all of them."""
-    rules = {name: value for name, value in locals().items() if value not in (None, "", ())}
-    return json.dumps({name: list(value) if isinstance(value, tuple) else value for name, value in rules.items()})
+    return json.dumps({name: rules[name] for name in RULES if name in rules})

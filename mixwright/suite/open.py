@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import cache
 from random import Random
 from string import Template
 from typing import Any
 
-from mixwright.suite.family import Family, Item, Message, follow, read_data
+from mixwright.suite.family import Family, Item, Message, Record, ask, find_rows, follow, join_words, list_texts, read_data
 
-Record = dict[str, Any]
 LANGUAGES = ("English", "Spanish", "French", "German", "Portuguese", "Italian")
 LANGUAGE_CODES = ("es", "fr", "de", "pt", "it")
 SENTIMENTS = ("positive", "negative", "neutral")
@@ -23,34 +21,6 @@ LABELS_GRADER = "includes?among=" + "|".join((*SENTIMENTS, *TOPICS))
 """Name of the grader of labels. A completion is right too when it names the right label first."""
 
 
-@cache
-def _records(name: str) -> list[Record]:
-    """Read a data file of the open families once."""
-    return read_data(f"open_{name}.jsonl")
-
-
-@cache
-def _texts(kind: str) -> list[str]:
-    """Return the wordings, or the words of a list, of one kind."""
-    return [record["text"] for record in _records("texts") if record["kind"] == kind]
-
-
-def _where(name: str, **values: Any) -> list[Record]:
-    """Return the records of a data file that have these values."""
-    return [record for record in _records(name) if all(record[key] == value for key, value in values.items())]
-
-
-def _ask(rng: Random, kind: str, **parts: Any) -> str:
-    """Write a request in one of the wordings of a kind."""
-    return rng.choice(_texts(kind)).format(**parts)
-
-
-def _either(options: Iterable[str]) -> str:
-    """Join options as a sentence does."""
-    *some, last = options
-    return f"{', '.join(some)} or {last}"
-
-
 def _shuffled(rng: Random, values: Iterable[Any]) -> list[Any]:
     """Return the values in a random order."""
     values = list(values)
@@ -60,7 +30,7 @@ def _shuffled(rng: Random, values: Iterable[Any]) -> list[Any]:
 def _lower_first(text: str) -> str:
     """Write the first letter small, unless the first word is one that keeps its capital or a name stands there."""
     first = text.split()[0]
-    keeps = first == "I" or first.startswith(("I'", *_texts("names"), "Friday", "Ana"))
+    keeps = first == "I" or first.startswith(("I'", *list_texts("names"), "Friday", "Ana"))
     return text if keeps else text[0].lower() + text[1:]
 
 
@@ -82,13 +52,13 @@ def make_arithmetic(rng: Random, rung: int) -> Item:
     first, second = (large, small) if sign == "-" else _shuffled(rng, (small, large))
     result = {"+": first + second, "-": first - second, "*": first * second}[sign]
     kind = "arithmetic" if _language(rng, rung) == "en" else "arithmetic.languages"
-    return Item(_ask(rng, kind, sum=f"{first} {sign} {second}"), str(result))
+    return Item(ask(rng, kind, sum=f"{first} {sign} {second}"), str(result))
 
 
 def make_word_problem(rng: Random, rung: int) -> Item:
     """Draw a story in which a number changes as many times as the rung says."""
-    story = rng.choice(_records("stories"))
-    name, friend, other = rng.sample(_texts("names"), 3)
+    story = rng.choice(read_data("open_stories"))
+    name, friend, other = rng.sample(list_texts("names"), 3)
     total = rng.randint(8 + 4 * (rung > 1), 10 + 8 * rung)
     sentences = [story["start"].format(name=name, n=total)]
     steps = [("+", text) for text in story["more"]] + [("-", text) for text in story["less"]]
@@ -98,49 +68,49 @@ def make_word_problem(rng: Random, rung: int) -> Item:
         total = {"+": total + n, "-": total - n, "*": total * n}[sign]
         sentences.append(text.format(name=name, friend=friend, n=n))
     if rung >= 4:
-        aside = _ask(rng, "word_problems.aside", friend=other, n=rng.randint(9, 29))
+        aside = ask(rng, "word_problems.aside", friend=other, n=rng.randint(9, 29))
         sentences.insert(rng.randint(1, len(sentences)), aside)
-    return Item(_ask(rng, "word_problems", story=" ".join(sentences), ask=story["ask"].format(name=name)), str(total))
+    return Item(ask(rng, "word_problems", story=" ".join(sentences), ask=story["ask"].format(name=name)), str(total))
 
 
 def make_fact(rng: Random, rung: int) -> Item:
     """Draw a fact of general knowledge; the rung says how little known its subject is."""
-    fact = rng.choice(_where("facts", rung=rung, language=_language(rng, rung)))
-    return Item(_ask(rng, f"facts.{fact['relation']}.{fact['language']}", entity=fact["entity"]), fact["answer"])
+    fact = rng.choice(find_rows("open_facts", rung=rung, language=_language(rng, rung)))
+    return Item(ask(rng, f"facts.{fact['relation']}.{fact['language']}", entity=fact["entity"]), fact["answer"])
 
 
 def make_meaning(rng: Random, rung: int) -> Item:
     """Draw a word whose opposite or kind is asked for; the rung says how rare the word is."""
     task = rng.choice(("opposite", "kind"))
-    record = rng.choice(_where("meanings", rung=rung, task=task))
+    record = rng.choice(find_rows("open_meanings", rung=rung, task=task))
     word, answer, others = record["word"], record["answer"], record["others"]
     if task == "kind":
-        others = rng.sample([kind for kind in _texts("kinds.names") if kind != answer], min(rung + 1, 4))
-        options = _either(_shuffled(rng, [answer, *others]))
-        return Item(_ask(rng, "kinds", word=word, options=options), answer.split(" ", 1)[1])
+        others = rng.sample([kind for kind in list_texts("kinds.names") if kind != answer], min(rung + 1, 4))
+        options = join_words(_shuffled(rng, [answer, *others]), "or")
+        return Item(ask(rng, "kinds", word=word, options=options), answer.split(" ", 1)[1])
     if not others:
-        return Item(_ask(rng, "opposites.open", word=word), answer)
-    return Item(_ask(rng, "opposites", word=word, options=_either(_shuffled(rng, [answer, *others]))), answer)
+        return Item(ask(rng, "opposites.open", word=word), answer)
+    return Item(ask(rng, "opposites", word=word, options=join_words(_shuffled(rng, [answer, *others]), "or")), answer)
 
 
 def make_word_form(rng: Random, rung: int) -> Item:
     """Draw a word of which another form is asked for; the rung says how irregular it is."""
-    record = rng.choice(_where("forms", rung=rung, language=_language(rng, rung, first_rung=3)))
+    record = rng.choice(find_rows("open_forms", rung=rung, language=_language(rng, rung, first_rung=3)))
     kind = f"forms.{record['form']}" + ("" if record["language"] == "en" else f".{record['language']}")
-    return Item(_ask(rng, kind, word=record["word"]), record["answer"])
+    return Item(ask(rng, kind, word=record["word"]), record["answer"])
 
 
 def make_reading(rng: Random, rung: int) -> Item:
     """Draw a passage about people and a question about one sentence; the rung is its length and how far back that stands."""
     size = (2, 4, 8, 14, 24)[rung - 1]
-    people = rng.sample(_texts("names"), max(2, size // 3))
-    topics = _records("attributes")
+    people = rng.sample(list_texts("names"), max(2, size // 3))
+    topics = read_data("open_attributes")
     values = [_shuffled(rng, topic["values"]) for topic in topics]
     told = rng.sample([(person, number) for person in range(len(people)) for number in range(len(topics))], size)
     sentences = [topics[number]["text"].format(name=people[person], value=values[number][person]) for person, number in told]
     person, number = told[rng.randrange(max(1, size // rung))]
-    ask = topics[number]["ask"].format(name=people[person])
-    return Item(_ask(rng, "reading", passage=" ".join(sentences), ask=ask), values[number][person])
+    question = topics[number]["ask"].format(name=people[person])
+    return Item(ask(rng, "reading", passage=" ".join(sentences), ask=question), values[number][person])
 
 
 def make_comparison(rng: Random, rung: int) -> Item:
@@ -150,20 +120,20 @@ def make_comparison(rng: Random, rung: int) -> Item:
     kind = rng.choice(("weight", "area", "height", "age", "length", "made up"))
     if kind == "made up":
         ages = rng.sample(range(20, 100 - 10 * rung), count)
-        names = rng.sample(_texts("names"), count)
+        names = rng.sample(list_texts("names"), count)
         facts = " ".join(f"{name} is {age} years old." for name, age in zip(names, ages, strict=True))
         word, pick = rng.choice((("oldest", max), ("youngest", min)))
         question = f"who of them is the {word}"
-        return Item(_ask(rng, "comparison.made_up", facts=facts, question=question), names[ages.index(pick(ages))])
+        return Item(ask(rng, "comparison.made_up", facts=facts, question=question), names[ages.index(pick(ages))])
     while True:
-        things = rng.sample(_where("measures", kind=kind), count)
+        things = rng.sample(find_rows("open_measures", kind=kind), count)
         second, first = sorted(thing["value"] for thing in things)[-2:]
         if nearest <= first / second <= farthest:
             break
         kind = rng.choice(("weight", "area", "height", "age", "length"))
     answer = next(thing["thing"] for thing in things if thing["value"] == first)
-    options = _either(thing["thing"] for thing in things)
-    prompt = _ask(rng, "comparison", question=things[0]["question"], options=options)
+    options = join_words((thing["thing"] for thing in things), "or")
+    prompt = ask(rng, "comparison", question=things[0]["question"], options=options)
     return Item(prompt, answer.removeprefix("the ").removeprefix("an ").removeprefix("a "))
 
 
@@ -177,11 +147,11 @@ def _form(value: Any) -> Any:
 def make_extraction(rng: Random, rung: int) -> Item:
     """Draw a made-up text and a schema of its fields; the rung is the number of fields, and from 4 on they are nested."""
     flat, nested, lists = ((2, 0, 0), (3, 0, 0), (5, 0, 0), (4, 1, 0), (5, 2, 1))[rung - 1]
-    about = rng.choice(_records("documents"))["about"]
+    about = rng.choice(read_data("open_documents"))["about"]
     fields = [
         field
         for shape, count in (("flat", flat), ("nested", nested), ("list", lists))
-        for field in rng.sample(_where("documents", about=about, shape=shape), count)
+        for field in rng.sample(find_rows("open_documents", about=about, shape=shape), count)
     ]
     gold, sentences = {}, []
     for field in _shuffled(rng, fields):
@@ -190,18 +160,18 @@ def make_extraction(rng: Random, rung: int) -> Item:
         shown = {key: " and ".join(value) if isinstance(value, list) else value for key, value in parts.items()}
         sentences.append(field["text"].format(**shown))
     if rung >= 3:
-        sentences.insert(rng.randint(0, len(sentences)), rng.choice(_texts("extraction.asides")))
+        sentences.insert(rng.randint(0, len(sentences)), rng.choice(list_texts("extraction.asides")))
     schema = json.dumps({field["key"]: _form(gold[field["key"]]) for field in fields})
     text = f"This is about {about}. {' '.join(sentences)}"
-    return Item(_ask(rng, "extraction", schema=schema, text=text), json.dumps(gold))
+    return Item(ask(rng, "extraction", schema=schema, text=text), json.dumps(gold))
 
 
 def _draw_rules(rng: Random, count: int, hardest: int) -> list[Record]:
     """Draw rules of different groups that can all be kept together."""
-    groups = sorted({record["group"] for record in _records("rules")})
+    groups = sorted({record["group"] for record in read_data("open_rules")})
     while True:
         drawn = [
-            rng.choice([record for record in _where("rules", group=group) if record["rung"] <= hardest])
+            rng.choice([record for record in find_rows("open_rules", group=group) if record["rung"] <= hardest])
             for group in rng.sample(groups, count)
             if group != "letters" or hardest > 1
         ]
@@ -223,89 +193,91 @@ def make_instruction(rng: Random, rung: int) -> Item:
     """Draw a topic to write about and rules for the form; the rung is the number of rules, and the later are harder."""
     rules = _draw_rules(rng, rung, hardest=min(3, (rung + 1) // 2 + (rung > 1)))
     texts = " ".join(rule["text"] for rule in rules)
-    return Item(_ask(rng, "instructions", topic=rng.choice(_texts("instructions.topics")), rules=texts), _gold_rules(rules))
+    return Item(
+        ask(rng, "instructions", topic=rng.choice(list_texts("instructions.topics")), rules=texts), _gold_rules(rules)
+    )
 
 
 def make_system_rule(rng: Random, rung: int) -> Item:
     """Draw a system message with as many rules as the rung, and a user's question that does not mention them."""
     rules = _draw_rules(rng, rung, hardest=min(3, rung))
-    place = rng.choice(_texts("system_rules.places"))
-    system = _ask(rng, "system_rules", place=place, rules=" ".join(rule["standing"] for rule in rules))
-    question = rng.choice(_texts("system_rules.questions"))
+    place = rng.choice(list_texts("system_rules.places"))
+    system = ask(rng, "system_rules", place=place, rules=" ".join(rule["standing"] for rule in rules))
+    question = rng.choice(list_texts("system_rules.questions"))
     return Item((_message("system", system), _message("user", question)), _gold_rules(rules))
 
 
 def make_recall(rng: Random, rung: int) -> Item:
     """Draw a chat in which an early fact is asked for later; the rung is the distance, and others' facts lie between."""
     between, others = ((0, 0), (2, 0), (4, 2), (7, 4), (11, 6))[rung - 1]
-    asked, *rest = rng.sample(_records("memories"), 1 + others)
+    asked, *rest = rng.sample(read_data("open_memories"), 1 + others)
     value, rival = rng.sample(asked["values"], 2)
     told = [record["tell"].format(value=rng.choice(record["values"])) for record in rest]
     told += [asked["rival"].format(value=rival)] if rung >= 3 else []
-    noted = [(text, rng.choice(_texts("recall.noted"))) for text in told]
-    small_talk = [(turn["user"], turn["assistant"]) for turn in rng.sample(_records("turns"), between)]
-    first = (_ask(rng, "recall.tell", tell=asked["tell"].format(value=value)), rng.choice(_texts("recall.noted")))
+    noted = [(text, rng.choice(list_texts("recall.noted"))) for text in told]
+    small_talk = [(turn["user"], turn["assistant"]) for turn in rng.sample(read_data("open_turns"), between)]
+    first = (ask(rng, "recall.tell", tell=asked["tell"].format(value=value)), rng.choice(list_texts("recall.noted")))
     messages = [
         _message(role, text)
         for turn in (first, *_shuffled(rng, noted + small_talk))
         for role, text in zip(("user", "assistant"), turn, strict=True)
     ]
-    last = _ask(rng, "recall", ask=asked["ask"], ask_lower=_lower_first(asked["ask"]))
+    last = ask(rng, "recall", ask=asked["ask"], ask_lower=_lower_first(asked["ask"]))
     return Item((*messages, _message("user", last)), value)
 
 
 def make_translation(rng: Random, rung: int) -> Item:
     """Draw a word to translate from English or into it; the rung says how rare it is."""
-    record = rng.choice(_where("translations", rung=rung))
+    record = rng.choice(find_rows("open_translations", rung=rung))
     languages = ("English", rng.choice(LANGUAGES[1:]))
     source, target = languages if rng.random() < 0.6 else languages[::-1]
     answer = record[target].split(" (")[0]
-    return Item(_ask(rng, "translation", word=record[source], source=source, language=target), answer)
+    return Item(ask(rng, "translation", word=record[source], source=source, language=target), answer)
 
 
 def make_label(rng: Random, rung: int) -> Item:
     """Draw a text to put under one of a few labels; the rung says how plainly the text shows it."""
     kind = rng.choice(("sentiment", "topic"))
-    record = rng.choice(_where("labels", kind=kind, rung=rung))
+    record = rng.choice(find_rows("open_labels", kind=kind, rung=rung))
     labels: list[str] = list(SENTIMENTS[: 2 + (rung > 1)])
     if kind == "topic":
         others = [topic for topic in TOPICS if topic != record["label"]]
         labels = [record["label"], *rng.sample(others, rung + 1)]
-    return Item(_ask(rng, kind, text=record["text"], labels=_either(_shuffled(rng, labels))), record["label"])
+    return Item(ask(rng, kind, text=record["text"], labels=join_words(_shuffled(rng, labels), "or")), record["label"])
 
 
 def make_code_output(rng: Random, rung: int) -> Item:
     """Draw a short program whose output is asked for; the rung is the number of steps in it."""
-    program = rng.choice(_where("programs", rung=rung))["text"]
+    program = rng.choice(find_rows("open_programs", rung=rung))["text"]
     a, b, c = rng.sample(range(2, 10), 3)
-    word, other = rng.sample(_texts("code.words"), 2)
+    word, other = rng.sample(list_texts("code.words"), 2)
     numbers = {"a": a, "b": b, "c": c, "d": rng.randint(2, 4), "e": rng.randint(20, 60)}
     code = Template(program).substitute(numbers, word=word, other=other)
     printed: list[object] = []
     exec(code, {"print": printed.append})  # a program of our own data file
-    return Item(_ask(rng, "code_output", code=code), str(printed[0]))
+    return Item(ask(rng, "code_output", code=code), str(printed[0]))
 
 
 def make_gap(rng: Random, rung: int) -> Item:
     """Draw a request that lacks something, so that a good answer asks for it; the rung says how hidden the gap is."""
-    record = rng.choice(_where("gaps", rung=rung))
-    prompt = _ask(rng, "asks_back", request=record["text"], lower=_lower_first(record["text"]))
+    record = rng.choice(find_rows("open_gaps", rung=rung))
+    prompt = ask(rng, "asks_back", request=record["text"], lower=_lower_first(record["text"]))
     return Item(
-        prompt, follow(question=True, data=False, words=(2, 100), any_of=[*record["asks"], *_texts("asks_back.words")])
+        prompt, follow(question=True, data=False, words=(2, 100), any_of=[*record["asks"], *list_texts("asks_back.words")])
     )
 
 
 def make_plain_chat(rng: Random, rung: int) -> Item:
     """Draw small talk, to be answered in a few plain sentences; the rung says how much it looks like a task for a tool."""
-    thing, other = rng.sample(_texts("instructions.topics"), 2)
-    place = rng.choice(_texts("system_rules.places"))
-    parts = {"name": rng.choice(_texts("names")), "city": rng.choice(_texts("cities")), "place": place}
-    text = rng.choice(_where("chat", rung=rung))["text"].format(thing=thing, other=other, **parts)
-    prompt = _ask(rng, "plain_chat", message=text, lower=_lower_first(text))
+    thing, other = rng.sample(list_texts("instructions.topics"), 2)
+    place = rng.choice(list_texts("system_rules.places"))
+    parts = {"name": rng.choice(list_texts("names")), "city": rng.choice(list_texts("cities")), "place": place}
+    text = rng.choice(find_rows("open_chat", rung=rung))["text"].format(thing=thing, other=other, **parts)
+    prompt = ask(rng, "plain_chat", message=text, lower=_lower_first(text))
     answer = follow(words=(1, 100), data=False)
     if rung < 3:
         return Item(prompt, answer)
-    return Item((_message("system", rng.choice(_texts("plain_chat.tools"))), _message("user", prompt)), answer)
+    return Item((_message("system", rng.choice(list_texts("plain_chat.tools"))), _message("user", prompt)), answer)
 
 
 FAMILIES = (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from itertools import pairwise, permutations
 from random import Random
 from typing import Any
 
-from mixwright.suite.family import Family, Item, follow, read_data
+from mixwright.suite.family import Family, Item, ask, find_rows, follow, join_words, list_texts, read_data
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 COUNTS = ("two", "three", "four", "five", "six")
@@ -25,34 +24,17 @@ FOREIGN_SHARE = 0.2
 """Share of the items of a rung that are in another language than English, where the family has any."""
 
 
-@cache
-def _rows(name: str) -> list[dict[str, Any]]:
-    """Read a data file of these families once."""
-    return read_data(f"sealed_{name}.jsonl")
-
-
-def _word(rng: Random, family: str, kind: str = "", /, **parts: object) -> str:
-    """Put the parts of a request into one of the wordings of its family."""
-    wordings = [row["text"] for row in _rows("wordings") if (row["family"], row["kind"]) == (family, kind)]
-    return rng.choice(wordings).format(**parts)
-
-
 def _nouns(rng: Random, kind: str, count: int) -> list[str]:
     """Draw different names of people, things, places or boxes."""
-    return rng.sample([row["word"] for row in _rows("nouns") if row["kind"] == kind], count)
-
-
-def _listed(words: list[str], conjunction: str = "and") -> str:
-    """Join words as in a sentence."""
-    return f"{', '.join(words[:-1])} {conjunction} {words[-1]}"
+    return rng.sample(list_texts(f"nouns.{kind}"), count)
 
 
 def _make_choice(rng: Random, family: str) -> Item:
     """Ask which of three options is right; the others are far from it."""
-    row = rng.choice([row for row in _rows("choices") if row["family"] == family])
+    row = rng.choice(find_rows("sealed_choices", family=family))
     answer, others = row["answer"], rng.sample(row["others"], 2)
-    options = _listed(rng.sample([answer, *others], 3), "or")
-    prompt = _word(rng, family, "choice", text=row["text"], options=options)
+    options = join_words(rng.sample([answer, *others], 3), "or")
+    prompt = ask(rng, f"{family}.choice", text=row["text"], options=options)
     if family == "sayings":
         answer = follow(words=(1, len(row["text"].split()) + 20), contains=[answer], excludes=others)
     return Item(prompt, answer)
@@ -66,7 +48,7 @@ def make_calendar(rng: Random, rung: int) -> Item:
         return _make_date(rng, months_between=rng.randint(1, 3) if rung == 6 else 0)
     if rung < 4 and rng.random() < FOREIGN_SHARE:
         return _make_foreign_weekday(rng, rung)
-    months = [row["name"] for row in _rows("months")]
+    months = [row["name"] for row in read_data("sealed_months")]
     unit, plural, names = rng.choice((("day of the week", "days", WEEKDAYS), ("month", "months", months)))
     start, direction = rng.randrange(len(names)), rng.choice((1, -1))
     counts = ([1], range(2, 7), [count for count in range(len(names) + 1, 61) if count % len(names)])[rung - 2]
@@ -74,12 +56,12 @@ def make_calendar(rng: Random, rung: int) -> Item:
     distance = ("right", f"{COUNTS[count - 2]} {plural}" if rung == 3 else "", f"{count} {plural}")[rung - 2]
     step = f"{distance} {'after' if direction > 0 else 'before'}"
     answer = names[(start + direction * count) % len(names)]
-    return Item(_word(rng, "calendar", "step", unit=unit, step=step, start=names[start]), answer)
+    return Item(ask(rng, "calendar.step", unit=unit, step=step, start=names[start]), answer)
 
 
 def _make_date(rng: Random, months_between: int) -> Item:
     """Ask for the weekday of a date, given that of an earlier one; from March on, so that no leap day is between."""
-    months = _rows("months")
+    months = read_data("sealed_months")
     month = rng.randrange(2, 12 - months_between)
     first_day, last_day, distance = 1, 1, 0
     while distance < 2 or distance % 7 == 0:
@@ -88,13 +70,13 @@ def _make_date(rng: Random, months_between: int) -> Item:
         distance = sum(row["days"] for row in months[month : month + months_between]) + last_day - first_day
     start = rng.randrange(7)
     given, asked = f"{months[month]['name']} {first_day}", f"{months[month + months_between]['name']} {last_day}"
-    prompt = _word(rng, "calendar", "date", given=given, asked=asked, start=WEEKDAYS[start])
+    prompt = ask(rng, "calendar.date", given=given, asked=asked, start=WEEKDAYS[start])
     return Item(prompt, WEEKDAYS[(start + distance) % 7])
 
 
 def _make_foreign_weekday(rng: Random, rung: int) -> Item:
     """Ask for a weekday in another language: of tomorrow or yesterday, or some days on."""
-    row = rng.choice([row for row in _rows("weekdays") if bool(row["step"]) == (rung == 2)])
+    row = rng.choice([row for row in read_data("sealed_weekdays") if bool(row["step"]) == (rung == 2)])
     start, count = rng.randrange(7), row["step"] or rng.randint(2, 6)
     return Item(row["text"].format(start=row["days"][start], count=count), row["days"][(start + count) % 7])
 
@@ -105,7 +87,7 @@ def make_alphabet(rng: Random, rung: int) -> Item:
         return _make_choice(rng, "alphabet")
     count = (2, 4, 5, 5, 7)[rung - 2]
     by_letter: dict[str, list[str]] = {}
-    for row in _rows("words"):
+    for row in read_data("sealed_words"):
         by_letter.setdefault(row["word"][0], []).append(row["word"])
     if rung > 4:
         words = rng.sample(rng.choice([words for words in by_letter.values() if len(words) > count]), count)
@@ -113,7 +95,7 @@ def make_alphabet(rng: Random, rung: int) -> Item:
         words = [rng.choice(by_letter[letter]) for letter in rng.sample(sorted(by_letter), count)]
     index = rng.choice(([0, 1], [0, 3], [1, 2, 3], [0, 4], [2, 3, 4])[rung - 2])
     place = "last" if index == count - 1 else PLACES[index]
-    return Item(_word(rng, "alphabet", place=place, words=", ".join(words)), sorted(words)[index])
+    return Item(ask(rng, "alphabet", place=place, words=", ".join(words)), sorted(words)[index])
 
 
 def make_sayings(rng: Random, rung: int) -> Item:
@@ -121,10 +103,12 @@ def make_sayings(rng: Random, rung: int) -> Item:
     if rung == 1:
         return _make_choice(rng, "sayings")
     foreign = rung > 2 and rng.random() < FOREIGN_SHARE
-    row = rng.choice([row for row in _rows("sayings") if (row["rung"], row["language"] != "en") == (rung - 1, foreign)])
+    row = rng.choice(
+        [row for row in read_data("sealed_sayings") if (row["rung"], row["language"] != "en") == (rung - 1, foreign)]
+    )
     text = row["text"] if row["text"].endswith("?") else row["text"] + "."
     rules = follow(words=(1, len(text.split()) + 20), contains=[row["answer"]])  # alone, or in the whole saying
-    return Item(_word(rng, "sayings", row["language"], text=text), rules)
+    return Item(ask(rng, f"sayings.{row['language']}", text=text), rules)
 
 
 def make_units(rng: Random, rung: int) -> Item:
@@ -132,27 +116,27 @@ def make_units(rng: Random, rung: int) -> Item:
     if rung == 1:
         return _make_stated_unit(rng)
     levels = ((1,), (1, 2), (1, 2), (1, 2), (5,))[rung - 2]
-    unit = rng.choice([row for row in _rows("units") if row["level"] in levels])
+    unit = rng.choice([row for row in read_data("sealed_units") if row["level"] in levels])
     count = rng.choice(
         (range(1, 4), range(4, 21), range(2, 13), range(2, 10), (2, 3, 4, 5, 6, 7, 8, 9, 1.5, 2.5, 3.5))[rung - 2]
     )
     small = round(count * unit["factor"])
     amount = f"{count} {unit['one'] if count == 1 else unit['many']}"
     if rung == 4:
-        return Item(_word(rng, "units", unit=unit["many"], amount=f"{small} {unit['many_small']}"), str(count))
+        return Item(ask(rng, "units", unit=unit["many"], amount=f"{small} {unit['many_small']}"), str(count))
     if rung == 5:
         rest = rng.randrange(1, unit["factor"])
         amount = f"{amount} and {rest} {unit['one_small'] if rest == 1 else unit['many_small']}"
         small += rest
-    return Item(_word(rng, "units", unit=unit["many_small"], amount=amount), str(small))
+    return Item(ask(rng, "units", unit=unit["many_small"], amount=amount), str(small))
 
 
 def _make_stated_unit(rng: Random) -> Item:
     """Ask for one of three conversions that the request states, with different numbers."""
-    rows = [row for row in _rows("choices") if row["family"] == "units"]
+    rows = find_rows("sealed_choices", family="units")
     shown = rng.sample(list({row["answer"]: row for row in rng.sample(rows, len(rows))}.values()), 3)
     facts, asked = " ".join(f"{row['answer']} {row['text']}." for row in shown), rng.choice(shown)
-    return Item(_word(rng, "units", "stated", facts=facts, text=asked["text"]), asked["answer"])
+    return Item(ask(rng, "units.stated", facts=facts, text=asked["text"]), asked["answer"])
 
 
 def make_moves(rng: Random, rung: int) -> Item:
@@ -182,7 +166,7 @@ def make_moves(rng: Random, rung: int) -> Item:
             one, other = rng.sample(things, 2)
             where[one], where[other] = where[other], where[one]
             story.append(f"{person} makes the {one} and the {other} change places.")
-    return Item(_word(rng, "moves", story=" ".join(story), thing=asked), where[asked])
+    return Item(ask(rng, "moves", story=" ".join(story), thing=asked), where[asked])
 
 
 def make_puzzles(rng: Random, rung: int) -> Item:
@@ -202,15 +186,15 @@ def make_puzzles(rng: Random, rung: int) -> Item:
     asked, answer = rng.choice(
         ((more if rung == 2 else f"the {most}", people[0]), (less if rung == 2 else f"the {least}", people[-1]))
     )
-    return Item(_word(rng, "puzzles", clues=" ".join(clues), question=f"Who is {asked}?"), answer)
+    return Item(ask(rng, "puzzles", clues=" ".join(clues), question=f"Who is {asked}?"), answer)
 
 
 def _make_stated_pet(rng: Random) -> Item:
     """Ask who has a pet, where the request says it of three people."""
     pairs = list(zip(_nouns(rng, "name", 3), rng.sample(PETS, 3), strict=True))
-    clues = _listed([f"{person} has a {pet}" for person, pet in pairs])
+    clues = join_words([f"{person} has a {pet}" for person, pet in pairs])
     asked_person, asked_pet = rng.choice(pairs)
-    return Item(_word(rng, "puzzles", "stated", clues=f"{clues}.", pet=asked_pet), asked_person)
+    return Item(ask(rng, "puzzles.stated", clues=f"{clues}.", pet=asked_pet), asked_person)
 
 
 def _make_pets(rng: Random, count: int) -> Item:
@@ -225,38 +209,38 @@ def _make_pets(rng: Random, count: int) -> Item:
             ways = remaining
             clues.append(f"{people[person]} does not have the {pets[pet]}.")
     asked = rng.randrange(count)
-    shown_pets = _listed([f"a {pet}" for pet in rng.sample(pets, count)])
-    setting = f"{_listed(rng.sample(people, count))} each have one pet: {shown_pets}."
+    shown_pets = join_words([f"a {pet}" for pet in rng.sample(pets, count)])
+    setting = f"{join_words(rng.sample(people, count))} each have one pet: {shown_pets}."
     return Item(
-        _word(rng, "puzzles", clues=" ".join((setting, *clues)), question=f"Who has the {pets[asked]}?"), people[asked]
+        ask(rng, "puzzles", clues=" ".join((setting, *clues)), question=f"Who has the {pets[asked]}?"), people[asked]
     )
 
 
 def make_corrections(rng: Random, rung: int) -> Item:
     """Ask for a sentence without its mistake: in spelling, in grammar, in usage; then of two mistakes."""
-    row = rng.choice([row for row in _rows("corrections") if row["rung"] == rung])
+    row = rng.choice(find_rows("sealed_corrections", rung=rung))
     (name,) = _nouns(rng, "name", 1)
     wrong, right = (
         " ".join(re.sub(r"\[(.*?)\|(.*?)\]", kept, row["text"]).format(name=name).split()) for kept in (r"\1", r"\2")
     )
     count = len(right.split())
-    return Item(_word(rng, "corrections", text=wrong), follow(words=(count, 2 * count + 20), contains=[right]))
+    return Item(ask(rng, "corrections", text=wrong), follow(words=(count, 2 * count + 20), contains=[right]))
 
 
 def make_naming(rng: Random, rung: int) -> Item:
     """Ask for the word for a described person, thing or idea: one of three; then any, rarer from rung to rung."""
     if rung == 1:
         return _make_choice(rng, "naming")
-    row = rng.choice([row for row in _rows("names_of_things") if row["rung"] == rung - 1])
+    row = rng.choice(find_rows("sealed_names_of_things", rung=rung - 1))
     word = row["word"]
     hint = f'begins with "{word[0]}" and has {len(word)} letters'
-    return Item(_word(rng, "naming", text=row["meaning"], hint=hint), word)
+    return Item(ask(rng, "naming", text=row["meaning"], hint=hint), word)
 
 
 def make_no_tool(rng: Random, rung: int) -> Item:
     """Ask something that none of one, three or five tools can answer; on even rungs all of them are of the same topic."""
-    row, is_near = rng.choice(_rows("beside_tools")), rung % 2 == 0
-    others = [tool for tool in _rows("tools") if (tool["topic"] == row["topic"]) == is_near]
+    row, is_near = rng.choice(read_data("sealed_beside_tools")), rung % 2 == 0
+    others = [tool for tool in read_data("sealed_tools") if (tool["topic"] == row["topic"]) == is_near]
     tools = tuple(_write_tool(tool) for tool in rng.sample(others, (1, 1, 3, 3, 5, 5)[rung - 1]))
     parts = {name: rng.choice(values) for name, values in row.get("values", {}).items()}
     parts |= dict(zip("abc", _nouns(rng, "name", 3), strict=True))

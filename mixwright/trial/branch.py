@@ -237,7 +237,7 @@ def stage_settings(train: TrainConfig, stage: Stage) -> TrainConfig:
 def _train(job: BranchJob, corpus: Corpus, learner: Learner, folder: Path, *, is_stage: bool = False) -> None:
     """Train the learner on a plan of one stage, or a stage of several; what was seen on the way is in `folder`."""
     from mixwright.learner.adapting import can_switch_off
-    from mixwright.measure.fitting import training_probes
+    from mixwright.measure.stage import training_probes
     from mixwright.trial.data_rows import choose_rows, read_data, repeat_to_fill, restrict_plan
     from mixwright.trial.training import add_adapter, make_trainer
 

@@ -12,9 +12,7 @@ from mixwright.measure.bases import (
     MeasureJob,
     base_name,
     measure_base,
-    shuffled_name,
 )
-from mixwright.measure.kept_folder import drop_kept
 from mixwright.plan.stage import make_plan
 from mixwright.records import Plan
 from mixwright.run.folder import RunFolder, read_measurements
@@ -92,14 +90,13 @@ class Trial:
         Raises:
             InputError: an earlier version measured it.
         """
-        name = base_name(self.base)
-        file = shuffled_name(name) if shuffled else name
+        file = base_name(self.base, shuffled=shuffled)
         if not self.run.measurements(file).is_file():
-            job = MeasureJob(str(self.run.path), self.base, name, self.config, shuffled)
+            job = MeasureJob(str(self.run.path), self.base, self.config, shuffled)
             log = self.run.path / "trial" / "logs" / f"{file}.log"
             self._run_in_workers([Job(f"measure {file}", measure_base, job, log=log)], "measure")
-        drop_kept(self.run.path)
-        read_scores(self.run.measurements(name))  # refused before hours of training
+        self.run.drop_kept()
+        read_scores(self.run.measurements(base_name(self.base)))  # refused before hours of training
 
     def unfinished(self, jobs: Sequence[BranchJob]) -> list[BranchJob]:
         """Return those that were not finished under the same plan, settings and data."""
@@ -142,7 +139,7 @@ class Trial:
         Plug-ins, their options and the number of steps are those under trial, edits by hand included.
         """
         self.measure(shuffled=True)
-        rows = read_measurements(self.run.measurements(shuffled_name(base_name(self.base))))
+        rows = read_measurements(self.run.measurements(base_name(self.base, shuffled=True)))
         new_plan = make_plan(self.config.plan, self.config.train, shuffled, rows)
         stage, first_stage = self.plan.stages[0], new_plan.stages[0]
         changed_stage = replace(stage, weights=first_stage.weights, band=first_stage.band, bands=first_stage.bands)

@@ -30,7 +30,7 @@ from mixwright.errors import InputError, join_some
 from mixwright.records import Observation
 from mixwright.run.folder import write_text
 from mixwright.verbs import output
-from mixwright.verbs.options import IN_MEMORY, FailOn, Full, Json, join_sources, parse_columns
+from mixwright.verbs.options import IN_MEMORY, Column, FailOn, File, Full, Json, join_sources, parse_columns
 from mixwright.verbs.report import count_findings, findings, wrap
 from mixwright.verdict.page.text import format_count, join_words
 
@@ -57,12 +57,12 @@ def audit(
     train: list[str] | str | Path | Corpus | CorpusConfig,
     *,
     held_out: Annotated[list[str] | str | Path | None, typer.Option("--eval")] = None,
-    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
+    column: Column = None,
     task: str = "all",
     grader: str = "exact",
     checks: Annotated[list[str] | Sequence[str] | None, typer.Option("--check")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FOLDER")] = None,
-    fix: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    fix: File = None,
     mask: Annotated[bool, typer.Option("--mask")] = False,
     cue: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,
     context: Annotated[list[str] | Sequence[str] | None, typer.Option(metavar="COLUMN")] = None,

@@ -7,6 +7,8 @@ import copy
 import dataclasses
 import importlib
 import inspect
+import itertools
+import re
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -17,7 +19,6 @@ import typer
 
 from mixwright.catalog import find_source
 from mixwright.verbs import output
-from mixwright.verbs.texts import read_fields, read_parameters
 
 FUNCTIONS = {"list": ("plugins", "list_plugins", "show_list"), "explain": ("plugins", "explain", "show_entries")}
 """Verb -> its file, its function, and the function that shows its result; by default `NAME.py`, `NAME` and `show`."""
@@ -118,3 +119,22 @@ def make_flag(parameter: inspect.Parameter, text: str | None) -> inspect.Paramet
 def first_type(hint: Any) -> Any:
     """Return the first member of a union, or the type itself."""
     return get_args(hint)[0] if get_origin(hint) in (Union, UnionType) else hint
+
+
+def read_fields(source: str) -> dict[str, dict[str, str]]:
+    """Return class -> field -> the docstring under the field, from the source of a module."""
+    texts: dict[str, dict[str, str]] = {}
+    for node in (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)):
+        for field, text in itertools.pairwise(node.body):
+            is_text = isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and is_text:
+                found = str(text.value.value)  # pyright: ignore[reportAttributeAccessIssue]
+                texts.setdefault(node.name, {})[field.target.id] = " ".join(found.split())
+    return texts
+
+
+def read_parameters(docstring: str | None) -> dict[str, str]:
+    """Return parameter -> its text in the section `Args` of a docstring."""
+    _, _, section = inspect.cleandoc(docstring or "").partition("\nArgs:\n")
+    found = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", section.partition("\n\n")[0], re.M)
+    return {name: " ".join(text.split()) for name, text in found}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from mixwright.answers.score import scores_of_items
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
+from mixwright.corpus.cells import rows_by
 from mixwright.corpus.graded import Graded
 from mixwright.errors import InputError, join_some
 from mixwright.estimates.cell_states import MIN_ITEMS
@@ -22,8 +22,7 @@ from mixwright.estimates.looks import MORE_ITEMS, Look, count_looks
 from mixwright.estimates.protected import find_cells_shown_unreadable
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, outcome_of
 from mixwright.measure.former import former_file, same_tokens
-from mixwright.measure.noise_floor import BATCH_SIZE, NOISE_NOTE, count_changes, note_noise
-from mixwright.measure.notes import NOTHING_RIGHT_NOTE, UNREAD_NOTE, compare_tokenizers
+from mixwright.measure.notes import GRADER_NOTES, NOISE_NOTE, compare_tokenizers, count_changes, note_noise
 from mixwright.measure.recalled import read_recalled
 from mixwright.measure.stage import MeasureResult
 from mixwright.records import Cell, FormerAnswers, Observation, to_data
@@ -32,11 +31,11 @@ from mixwright.run.progress import format_duration
 from mixwright.suite.draw import RING_ITEMS
 from mixwright.verbs import direct
 from mixwright.verbs.budget import Budget
-from mixwright.verbs.comparison_folder import check_folder, clear
+from mixwright.verbs.comparison_folder import clear
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring
 from mixwright.verbs.output import say
-from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_progress
+from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_both, measure_with_progress
 from mixwright.verdict.rules.answer_forms import MIN_ITEMS as MIN_FORM_ITEMS
 from mixwright.verdict.rules.answer_forms import write_known_forms
 from mixwright.verdict.rules.cells import find_unjudged_tasks
@@ -44,6 +43,8 @@ from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT
 from mixwright.verdict.rules.gate import check_sides
 from mixwright.verdict.rules.gate_question import LOOK_SETTING, GateQuestion, write_question
 
+BATCH_SIZE = 8
+"""Completions generated together the second time, where the first time took as many as fit."""
 FIRST_ITEMS = max(MIN_ITEMS, MIN_FORM_ITEMS)
 """Items of a task at the first look."""
 
@@ -66,7 +67,6 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     Raises:
         InputError: a checkpoint, the corpus or a protected name cannot be used; nothing is written then.
     """
-    check_folder(folder)
     rows = direct.read_rows(measuring, ungraded=True)
     if gating.protect and rows.probe not in (None, READINGS["loss"].probe):
         remedy = "Leave --protect out: preference pairs are compared without it."
@@ -94,23 +94,21 @@ def compare(before: str, after: str, measuring: Measuring, folder: RunFolder, ga
     if gating.until_decided:
         ready, results, look = measure_in_looks(ready, folder, gating, measuring.budget)
     else:
-        if measuring.budget is not None:
-            ready = fit_to_budget(ready, measuring.budget)
-        sides = zip(("before", "after"), ready.learners, strict=True)
-        results = {side: measure_with_progress(f"measure {side}", learner, ready) for side, learner in sides}
+        ready = fit_to_budget(ready, measuring.budget)
+        results = measure_both(ready)
     notes = direct.note_measured(ready, results, measuring)
     of_suite = {task for tasks in gating.rings.values() for task in tasks}  # their graders are known to read them
-    notes = [note for note in notes if note.task not in of_suite or note.check not in (NOTHING_RIGHT_NOTE, UNREAD_NOTE)]
+    notes = [note for note in notes if note.task not in of_suite or note.check not in GRADER_NOTES]
     notes += _note_noise(ready, results["before"], repeat=gating.repeat)
     if left_out or (look is None and reads_loss):
         ungraded = all_rows.select(tasks=left_out) if left_out else ready.corpus
         results = direct.with_greedy_answers(ready, results, measuring, ungraded)
     skips_former = gating.rings and not gating.same  # every general request is graded
-    former_answers = () if skips_former else direct.read_former_likelihood(ready, results)
+    prompts = {item.id: item.prompt for item in ready.corpus.measured()}
+    former_answers = () if skips_former else direct.read_former_likelihood(ready, results, prompts)
     notes += compare_tokenizers(*ready.learners) if gating.same else []
     if ready.graded and same_tokens(*ready.learners):
         say("lost answers: reading what the later model still knows of them")
-        prompts = {item.id: item.prompt for item in ready.corpus.measured()}
         answers = read_recalled(ready.learners[1], prompts, results["before"].answers, results["after"].answers)
         results = {**results, "after": replace(results["after"], answers=answers)}
     question = None if look is None else replace(gating.question, look=look)
@@ -235,7 +233,7 @@ def measure_in_looks(
     """
     corpus, question, start = ready.corpus.measured(), gating.question, 0.0 if budget is None else budget.seconds_spent
     orders = _shuffle_rows(corpus, ready.config.seed)
-    cells, learners, decoding = corpus.cells(), ready.learners, ready.config.measure.decoding
+    cells, decoding = corpus.cells(), ready.config.measure.decoding
     sizes = plan_sizes(cells, gating)
     asked = readable = planned_cells = frozenset(sizes)
     planned, common, taken, former_items, former_seconds = count_looks(sizes.values()), 1, dict(sizes), 0, start
@@ -246,14 +244,11 @@ def measure_in_looks(
             common = number if readable <= asked else common
             look = Look(number, len(rows), sum((taken | {cell: sizes[cell] for cell in asked}).values()), planned, common)
             part = replace(ready, corpus=corpus.take(rows)).with_items(max(taken.values()))
-            results = {
-                "before": measure_with_progress(f"measure before, {look.label}", learners[0], part),
-                "after": measure_with_progress(f"measure after, {look.label}", learners[1], part),
-            }
-            sides = tuple([scores_of_items(result.answers)] for result in results.values())
-            gate_result = check_sides((sides[0], sides[1]), decoding, replace(question, look=look))
+            results = measure_both(part, f", {look.label}")
+            before, after = ([scores_of_items(result.answers)] for result in results.values())
+            gate_result = check_sides((before, after), decoding, replace(question, look=look))
             say(f"{look.label}: {gate_result.outcome}")
-            unjudged = set(find_unjudged_tasks((sides[0], sides[1]), decoding))
+            unjudged = set(find_unjudged_tasks((before, after), decoding))
             if question.protect:
                 unjudged &= {cell.task for cell in gate_result.cells}
             if unjudged and not question.rings and gate_result.outcome == "passed" and not look.last:
@@ -264,7 +259,7 @@ def measure_in_looks(
             protected = frozenset((cell.task, cell.level) for cell in gate_result.cells)
             readable = frozenset((cell.task, cell.level) for cell in gate_result.cells if cell.readable)
             open_cells = (protected if question.protect else frozenset(sizes)) - readable
-            open_cells -= find_cells_shown_unreadable(sides[0], decoding) - {cell for cell in sizes if cell[0] in unjudged}
+            open_cells -= find_cells_shown_unreadable(before, decoding) - {cell for cell in sizes if cell[0] in unjudged}
             asked = gate_result.undecided | open_cells or frozenset(sizes)
             if len(readable | open_cells) < len(planned_cells):
                 planned_cells = readable | open_cells or planned_cells
@@ -282,8 +277,5 @@ def measure_in_looks(
 
 def _shuffle_rows(corpus: Corpus, seed: int) -> dict[TaskLevel, NDArray[np.int64]]:
     """Cell -> its rows in random order."""
-    numbers = defaultdict[TaskLevel, list[int]](list)
-    for number, cell in enumerate(zip(*(corpus.table[name].to_pylist() for name in ("task", "level")), strict=True)):
-        numbers[cell].append(number)
-    rng = np.random.default_rng(seed)
-    return {cell: rng.permutation(own) for cell, own in numbers.items()}
+    rows, rng = rows_by(corpus, np.arange(len(corpus.table)), "task", "level"), np.random.default_rng(seed)
+    return {cell: rng.permutation(own) for cell, own in sorted(rows.items(), key=lambda cell: cell[1][0])}

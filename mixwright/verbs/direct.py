@@ -17,15 +17,14 @@ from mixwright.corpus.rows import pc
 from mixwright.errors import InputError, one_line
 from mixwright.measure.bases import base_name
 from mixwright.measure.first_answers import with_first_answers
-from mixwright.measure.fitting import usual_items
 from mixwright.measure.former import FormerAnswers, read_former_answers, rows_to_read, same_tokens
-from mixwright.measure.notes import list_notes, write_notes
+from mixwright.measure.notes import list_notes
 from mixwright.measure.other_form import other_form_notes
+from mixwright.measure.passes import Passes, write_answers
 from mixwright.measure.room import MAX_SECONDS, find_room, keep_fitting_corpus
 from mixwright.measure.stage import MeasureResult
-from mixwright.measure.written import items_to_answer, write_answers
-from mixwright.records import Observation
-from mixwright.run.folder import RunFolder, check_own_folder, write_measurements
+from mixwright.records import Observation, Text
+from mixwright.run.folder import RunFolder, check_own_folder, write_json, write_measurements
 from mixwright.run.manifest import digests_of, write_manifest, write_settings
 from mixwright.run.preflight import check_items, check_model, check_settings
 from mixwright.verbs.options import IN_MEMORY, Measuring, parse_columns, parse_graders
@@ -34,7 +33,10 @@ from mixwright.verbs.ready import PreparedModels, fit_to_budget, measure_with_pr
 
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
+    from mixwright.measure.kept_answers import KeepingLearner
 
+USUAL_ITEMS, MIN_USUAL_CELL_ITEMS = 200, 32
+"""Items that are measured over all cells, and of each cell at least, where nobody asked for a number."""
 FREE_ANSWERS_SHARE = 0.15
 """Share of a budget that finding the room for answers may take, all models together."""
 NOTED_SETTINGS = ("decoding", "items", "samples", "temperature", "max_new_tokens", "continued_tokens")
@@ -75,6 +77,11 @@ def read_rows(
     if graded.probe is None and not judged:
         check_items(graded.corpus)
     return graded
+
+
+def usual_items(corpus: Corpus) -> int:
+    """Items per cell where nobody asked for a number."""
+    return max(MIN_USUAL_CELL_ITEMS, math.ceil(USUAL_ITEMS / len(corpus.measured().cells())))
 
 
 def take_rows(rows: Corpus | CorpusConfig) -> Graded:
@@ -118,9 +125,7 @@ def prepare(
     check_settings(config, rows.corpus)
     for path in paths[1:]:
         check_model(ModelConfig(path, measuring.adapter))
-    from mixwright.measure.kept_answers import KeepingLearner  # needs torch, which was looked for now
-
-    learners = tuple(map(KeepingLearner.in_store, load_models(models, measuring)))
+    learners = tuple(load_models(models, measuring))
     for model, learner in zip(models, learners, strict=True):
         if isinstance(model, str) and learner.name != model:
             say(f"model: {learner.name}")
@@ -162,15 +167,17 @@ def settle_room(
     return replace(rows, corpus=corpus), settings
 
 
-def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[Learner]:
-    """Load checkpoints as the options ask for them; one that is an adapter may rest on the first. Raises InputError."""
+def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[KeepingLearner]:
+    """Load checkpoints as the options ask for them; one that is an adapter may rest on the first. What they write is kept in
+    the store. Raises InputError.
+    """
     from mixwright.learner.engines import check_installed
     from mixwright.learner.load import load_learner, merge_adapter, plain_source
     from mixwright.learner.vllm_engine import start_engines
+    from mixwright.measure.kept_answers import KeepingLearner
 
     if measuring.engine == "vllm":
         check_installed()
-    form = measuring.form
     learners: list[Learner] = []
     for path in models:
         if not isinstance(path, str):
@@ -178,12 +185,12 @@ def load_models(models: Sequence[str | Learner], measuring: Measuring) -> list[L
             continue
         base = models[0] if path != models[0] else None
         options = {"adapter": measuring.adapter, "base": base, "batch_size": measuring.batch_size}
-        learners.append(merge_adapter(load_learner(path, form=form, **options)))
+        learners.append(merge_adapter(load_learner(path, form=measuring.form, **options)))
     if measuring.engine == "vllm":
         sources = [model if isinstance(model, str) and not measuring.adapter else None for model in models]
         start_engines(learners, [source and plain_source(source) for source in sources])
         say(f"engine: {learners[0].engine_name} generates the completions")
-    return learners
+    return list(map(KeepingLearner.in_store, learners))
 
 
 def _list_settings(
@@ -208,14 +215,15 @@ def _list_settings(
     return {name: value for name, value in noted.items() if value is not None}
 
 
-def read_former_likelihood(ready: PreparedModels, results: Mapping[str, MeasureResult]) -> list[FormerAnswers]:
+def read_former_likelihood(
+    ready: PreparedModels, results: Mapping[str, MeasureResult], prompts: Mapping[str, Text]
+) -> list[FormerAnswers]:
     """How probable BEFORE's answers are to AFTER; empty where none are written, kept with their tokens, or read alike."""
     rows = rows_to_read(results["before"].completions)
     if not rows or not same_tokens(*ready.learners):
         return []
     say(f"earlier answers: scoring {len(rows):,} answers of BEFORE under AFTER, without generating")
-    chosen_items = None if ready.graded else items_to_answer(ready.learners, ready.corpus, ready.config.measure, 0)
-    return read_former_answers(ready.passes(1, chosen_items), rows)
+    return read_former_answers(ready.learners[1], prompts, rows)
 
 
 def with_greedy_answers(
@@ -223,7 +231,8 @@ def with_greedy_answers(
 ) -> dict[str, MeasureResult]:
     """Both measurings with a greedy answer to every item of a corpus that no grader judges, for the gate to compare."""
     max_tokens = measuring.max_new_tokens or ANSWER_TOKENS
-    items = items_to_answer(ready.learners, corpus, ready.config.measure, max_tokens)
+    picked = Passes(ready.learners[0], ready.config.measure, corpus).picked(lambda _: True)
+    items = [item for item in picked if all(learner.has_room(item.prompt, max_tokens) for learner in ready.learners)]
     say(f"answers: both models answer {len(items):,} prompts, up to {max_tokens:,} tokens each (--max-new-tokens)")
     answered = {}
     for (side, result), learner in zip(results.items(), ready.learners, strict=True):
@@ -281,8 +290,7 @@ def measure_checkpoint(
         catalog.create("probes", name, dict(arguments)).check_rows(rows.corpus)
     settings = MeasureConfig(measuring.items or usual_items(rows.corpus), decoding=measuring.decoding, options=probes)
     settings = replace(settings, probes=tuple(dict.fromkeys((*settings.probes, *probes))))
-    ready = prepare((model,), measuring, rows, settings)
-    ready = ready if measuring.budget is None else fit_to_budget(ready, measuring.budget)
+    ready = fit_to_budget(prepare((model,), measuring, rows, settings), measuring.budget)
     result = measure_with_progress("measure", ready.learners[0], ready)
     notes = note_measured(ready, {"before": result}, measuring) if with_notes else []
     if run is not None:
@@ -309,7 +317,7 @@ def write_measured(
     for name, result in tables.items():
         result.answers.write(folder.answers(name))
         write_measurements(folder.measurements(name), result.measurements)
-    write_notes(folder, notes)  # last: who was stopped before goes on
+    write_json(folder.notes, list(notes))  # last: who was stopped before goes on
 
 
 def comparing_command(model: str, held_out: str | None, after: str = "YOUR_MODEL") -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.catalog import create, listing
-from mixwright.config import ModelConfig
+from mixwright.config import ModelConfig, TrainConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError, unknown_name
 from mixwright.learner.bases import TINY_PREFIX
@@ -44,21 +44,16 @@ class TextHandling:
 
 def read_text_handling(model: ModelConfig, max_completion_tokens: int) -> TextHandling:
     """How texts reach the model of a run, as far as its tokenizer can be read here."""
-    text_handling = TextHandling(
-        PromptForm(model.chat_template, model.system, model.template), max_completion_tokens=max_completion_tokens
-    )
-    if text_handling.form.template or model.path == TINY_PREFIX:
-        return text_handling
-    try:
-        from mixwright.learner.load import load_without_weights
+    form = PromptForm(model.chat_template, model.system, model.template)
+    if not form.template and model.path != TINY_PREFIX:
+        try:
+            from mixwright.learner.load import load_without_weights
 
-        tokenizer = load_without_weights(model.path).tokenizer
-    except (ImportError, InputError) as error:  # no torch here, or the model is elsewhere
-        output.say(f"prompts stay as they are, unless model.chat_template is set: {error}")
-        return text_handling
-    return replace(
-        text_handling, form=text_handling.form.resolved_for(tokenizer.chat_template), bos_eos_text=plain_marks(tokenizer)
-    )
+            learner = load_without_weights(model.path, form=form)
+            return TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
+        except (ImportError, InputError) as error:  # no torch here, or the model is elsewhere
+            output.say(f"prompts stay as they are, unless model.chat_template is set: {error}")
+    return TextHandling(form, max_completion_tokens=max_completion_tokens)
 
 
 def check_export(name: str | None, folder: Path | None, *, dry_run: bool) -> None:
@@ -104,9 +99,14 @@ def write_mix(mix: Mix, name: str, folder: Path) -> list[str]:
     return [*mix.notes, *written_notes]
 
 
-def say_mix(mix: Mix, name: str, folder: Path) -> str:
-    """Write a mix as `write_mix` does, and say its notes; returns a line on the folder."""
-    for note in write_mix(mix, name, folder):
+def export_plan(
+    plan: Plan, corpus: Corpus, train: TrainConfig, text_handling: TextHandling, name: str, folder: Path, seed: int = 0
+) -> str:
+    """Write a plan for a trainer, and say what was written; returns a line on the folder. Arguments and errors as of
+    `build_mix` and `write_mix`.
+    """
+    settings = {"batch": train.prompts, "num_generations": train.generations, "seed": seed}
+    for note in write_mix(build_mix(plan, corpus, **settings, text_handling=text_handling), name, folder):
         output.say(f"  {note}")
     return f"Export: {folder}"
 
@@ -184,12 +184,8 @@ def _cell_shares(
     task_of = np.array([pool.tasks.index(cell.task) for cell in pool.cells])
     totals = np.bincount(task_of, counts)
     weights = np.array([task_shares[task] for task in pool.tasks])
-    return _round_shares(weights[task_of] * counts / np.maximum(totals[task_of], 1))
-
-
-def _round_shares(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Round shares to millionths that sum to 1: some trainers refuse others."""
-    shares = np.round(shares / shares.sum(), 6)
+    shares = weights[task_of] * counts / np.maximum(totals[task_of], 1)
+    shares = np.round(shares / shares.sum(), 6)  # millionths that sum to 1: some trainers refuse others
     shares[int(shares.argmax())] += 1 - shares.sum()
     return np.round(shares, 6)
 

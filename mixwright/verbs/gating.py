@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -42,7 +41,7 @@ class Gating:
     """Ask 50 items or more at a time, and stop once they decide. General requests are always asked so."""
     max_items: Annotated[int | None, typer.Option(min=4)] = None
     """Most items over all tasks, with --until-decided; for general requests at least 400, default 1,600."""
-    trained_on: Annotated[str | None, typer.Option(metavar="FILE")] = None
+    trained_on: options.Rows = None
     """Training rows of AFTER. General requests that are among them are left out, and the report says how many."""
     suite_seed: options.SuiteSeed = 0
     """Seed of the general requests."""
@@ -51,18 +50,18 @@ class Gating:
     ask only the items of --eval."""
     repeat: Annotated[bool, typer.Option("--repeat")] = False
     """Ask BEFORE a second time, in other batches, and say how many of its answers change by themselves."""
-    baseline: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    baseline: options.File = None
     """File of the accepted baseline: BEFORE, the items and these options must be those that were accepted."""
     bless: Annotated[bool, typer.Option("--bless")] = False
     """If AFTER passes (or with --no-gate), accept it as the new baseline: write --baseline FILE."""
     judge: Annotated[str | None, typer.Option(metavar="URL|COMMAND")] = None
     """Model that judges answers without a metric (or of --grader TASK=judge): a server, or a command that reads and writes
     JSON lines. It passes a model only with labels of yours."""
-    judge_labels: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    judge_labels: options.File = None
     """Your labels of the answers that a first run drew; default: to_label.jsonl in the folder, which it wrote."""
     judge_sample: Annotated[int | None, typer.Option(min=8)] = None
     """Items of each task to label. Default: 50, or more if the file of labels goes on."""
-    judge_rubric: Annotated[Path | None, typer.Option(metavar="FILE")] = None
+    judge_rubric: options.File = None
     """Text that says which answers pass; default: those that do all that the request asks, correctly."""
     judge_model: Annotated[str | None, typer.Option(metavar="NAME")] = None
     """Model to use on the judge's server. Default: the only one that it lists."""

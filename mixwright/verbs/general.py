@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from mixwright.config import CorpusConfig, ModelConfig
 from mixwright.corpus import read_corpus
 from mixwright.errors import InconclusiveError, InputError
-from mixwright.measure.kept_folder import find_store
 from mixwright.run.preflight import check_model, check_training_packages
 from mixwright.suite import draw
 from mixwright.verbs.direct import measure_checkpoint, read_rows
@@ -42,7 +41,7 @@ def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[s
     if not _takes_chats(model, measuring):
         rows = [row for row in rows if isinstance(row["prompt"], str)]
     renamed = parse_columns(measuring.column)
-    path = draw.write_suite(find_store(), [{renamed.get(name, name): value for name, value in row.items()} for row in rows])
+    path = draw.write_suite([{renamed.get(name, name): value for name, value in row.items()} for row in rows])
     families = {row["task"] for row in rows}
     say(f"suite: {format_count(len(rows), 'general request')} of {len(families)} kinds, {path}")
     graders = [f"{family.name}={family.grader}" for family in draw.FAMILIES if family.name in families]
@@ -52,8 +51,8 @@ def with_suite(model: str | Learner, measuring: Measuring, rows: Sequence[dict[s
 
 
 def _check_own_rows(measuring: Measuring) -> None:
-    own = {"--column": measuring.column, "--task": measuring.task, "--grader": measuring.grader}
-    if measuring.held_out is None and (given := [name for name, value in own.items() if value is not None]):
+    given = [name for name in measuring.given_options() if name in ("--column", "--task", "--grader")]
+    if measuring.held_out is None and given:
         raise InputError(f"{EVAL_OPTION} with {', '.join(given)}", "no file", "Name your rows, or leave these options out.")
     if any("=" not in grader for grader in measuring.grader or ()):
         raise InputError("--grader TASK=NAME beside the suite", "one grader for all", "Name your tasks.")
@@ -143,7 +142,7 @@ def leave_out_trained(rows: list[dict[str, Any]], trained_on: str | None) -> lis
         return rows
     from mixwright.audit.leaks import find_leaks
 
-    path = draw.write_suite(find_store(), rows)
+    path = draw.write_suite(rows)
     leaks = find_leaks(corpus := read_corpus(CorpusConfig(trained_on, eval=str(path))))
     overlap = leaks.overlap
     numbers = [number for number, is_shared in zip(overlap.held_out, overlap.shared, strict=True) if is_shared]

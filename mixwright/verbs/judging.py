@@ -42,11 +42,11 @@ class JudgedLogs:
 
     logs: tuple[EvaluationLog, ...]
     """Both, with the metrics `JUDGE` and `LABEL`."""
-    judge: ModelJudge
-    """Who judged, without labels."""
-    caveats: tuple[Caveat, ...]
+    judge: ModelJudge | None = None
+    """Who judged, without labels; None where metrics did."""
+    caveats: tuple[Caveat, ...] = ()
     """What a reader has to know of it."""
-    to_label: str
+    to_label: str = ""
     """Rows for the user to label; empty if all labels are there."""
 
     def write_rows(self, folder: RunFolder) -> None:

@@ -27,14 +27,13 @@ from mixwright.logs.metrics import add_named, base_of
 from mixwright.logs.pairing import group_answers
 from mixwright.logs.reading import find_reader, read_log, refuse_unknown_file
 from mixwright.measure.model_judge import JUDGE, LABEL
-from mixwright.measure.notes import write_notes
 from mixwright.records import Measurement, Observation, cell_key
-from mixwright.run.folder import RunFolder, write_measurements
+from mixwright.run.folder import RunFolder, write_json, write_measurements
 from mixwright.run.manifest import file_digest, write_manifest
-from mixwright.verbs.comparison_folder import check_folder, clear
+from mixwright.verbs.comparison_folder import clear
 from mixwright.verbs.gating import Gating
-from mixwright.verbs.judging import judge_by_model
-from mixwright.verbs.options import Measuring, is_server, parse_graders
+from mixwright.verbs.judging import JudgedLogs, judge_by_model
+from mixwright.verbs.options import Measuring, given_flags, is_server, parse_graders
 from mixwright.verbs.output import say
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_REASON_SETTING, LEFT_OUT_SETTING
 
@@ -75,18 +74,16 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     Raises:
         InputError: a log is damaged, nothing can be compared, or an option means nothing here; nothing is written then.
     """
-    check_folder(folder)
     check_log_options(measuring, gating)
     read = (read_log(before), read_log(after))
     metrics = _metrics_of(measuring, read)
-    logs, by_model = add_named(read, metrics), None
+    by_model = JudgedLogs(add_named(read, metrics))
     if gating.judge is not None:
-        by_model = judge_by_model(logs, gating, metrics, folder)
-        logs = by_model.logs
+        by_model = judge_by_model(by_model.logs, gating, metrics, folder)
+    logs = by_model.logs
     margin = MEAN_LOSS_MARGIN if gating.margin_share is None else gating.margin_share
     found = judge_logs(logs[0], logs[1], metrics, margin)
-    if by_model is not None:
-        found = replace(found, caveats=(*found.caveats, *by_model.caveats))
+    found = replace(found, caveats=(*found.caveats, *by_model.caveats))
     if not found.judged:
         seen = "; ".join(f"{one.task}: {one.message}" for one in found.caveats)
         remedy = "Evaluate both models in the same way, on the same items; name a threshold for a graded metric."
@@ -102,9 +99,8 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     }
     _tell_some([_describe_task(task, graders[task.name]) for task in found.judged])
     _tell_some([f"{one.task}: {one.message}" for one in sorted(found.caveats, key=lambda one: not one.prevents_pass)])
-    _write(folder, logs, found, graders, None if by_model is None else by_model.judge)
-    if by_model is not None:
-        by_model.write_rows(folder)
+    _write(folder, logs, found, graders, by_model.judge)
+    by_model.write_rows(folder)
     return gating
 
 
@@ -164,9 +160,7 @@ def _tell_some(lines: Sequence[str]) -> None:
 def check_log_options(measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options that mean nothing where nothing is measured."""
     given = [name for name in measuring.given_options() if name not in ("--grader", "--greedy/--sampled")]
-    taken = {"--until-decided": gating.until_decided, "--repeat": gating.repeat}
-    given += [name for name, value in taken.items() if value]
-    if given:
+    if given := [*given, *(name for name in given_flags(gating) if name in ("--until-decided", "--repeat"))]:
         remedy = "A log was measured already: leave them out. --grader TASK=METRIC chooses among its metrics."
         raise InputError("evaluation logs without options of measuring", ", ".join(given), remedy)
 
@@ -255,7 +249,7 @@ def _write(
             answers.write(folder.answers(when))
             write_measurements(folder.measurements(when), measure_answers(answers))
         listed = _list_notes(logs, found, graders)
-        write_notes(folder, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
+        write_json(folder.notes, [replace(note, message=one_line(note.message, LONGEST_LINE)) for note in listed])
 
 
 def _labels_of(tasks: Sequence[JudgedTask], side: int) -> dict[str, float]:

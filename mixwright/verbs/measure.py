@@ -44,7 +44,7 @@ def measure(
     *,
     measuring: Measuring = MEASURING,
     placing: Placing = PLACING,
-    fresh: Annotated[str | None, typer.Option(metavar="FILE")] = None,
+    fresh: options.Rows = None,
     start: Annotated[str | None, typer.Option(metavar="MODEL")] = None,
     suite_seed: options.SuiteSeed = 0,
     folder: Path | None = None,
@@ -92,8 +92,7 @@ def measure(
         return measure_log(source, measuring)
     if kind == "settings":
         measuring.measures_checkpoint(source, "measure MODEL --eval")
-        settings, run, relative_to = options.open_settings(source, folder, placing)
-        with open_with_workers(settings, run, relative_to=relative_to) as (workers, checked_run):
+        with open_with_workers(*options.open_settings(source, folder, placing)) as (workers, checked_run):
             output.say_notes(checked_run.corpus.notes)
             return measure_start(checked_run, workers, say=output.say)
     checkpoint = source if isinstance(model, Path) else model

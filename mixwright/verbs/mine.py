@@ -21,9 +21,8 @@ from mixwright.run.folder import RunFolder, check_own_folder, read_json, write_j
 from mixwright.run.opening import open_with_workers
 from mixwright.trial.selection import format_selection
 from mixwright.verbs import output
-from mixwright.verbs.budget import Budget, as_budget, start_budget
 from mixwright.verbs.export import read_text_handling
-from mixwright.verbs.options import PLACING, Folder, Placing, open_settings, with_budget
+from mixwright.verbs.options import PLACING, Folder, Placing, Time, open_settings, with_budget
 from mixwright.verbs.report import table, wrap
 
 MINED_FILE = "mined.json"
@@ -52,7 +51,7 @@ def mine(
     keep: Annotated[float | None, typer.Option(min=0.0, max=1.0)] = None,
     export_to: Path | None = None,
     tried: Annotated[bool, typer.Option("--try")] = False,
-    budget: Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")] = None,
+    budget: Time = None,
     folder: Folder = None,
 ) -> Mined:
     """Choose training rows, or create new ones. With --try it trains on them and compares.
@@ -75,7 +74,6 @@ def mine(
         InputError: an unknown miner or option, or data that the miner refuses.
     """
     settings, run, relative_to = open_settings(source, folder, placing)
-    budget = as_budget(budget)
     if budget is not None and not tried:
         raise InputError("--try with --budget", "no --try", "Add it, or leave --budget out.")
     settings, deadline = with_budget(settings, budget)

@@ -34,6 +34,12 @@ FailOn = Annotated[
     Literal["error", "warning", "never"],
     typer.Option(help="Exit with 3 on a finding of this severity or worse. With never, the exit code is 0."),
 ]
+Column = Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")]
+Template = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")]
+Engine = Annotated[Literal["transformers", "vllm"] | None, typer.Option()]
+File = Annotated[Path | None, typer.Option(metavar="FILE")]
+Rows = Annotated[str | None, typer.Option(metavar="FILE")]
+Time = Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")]
 EVAL_OPTION = "--eval FILE"
 
 
@@ -43,7 +49,7 @@ class Measuring:
 
     held_out: Annotated[str | None, typer.Option("--eval")] = None
     """Held-out items to measure on; formats as for audit. Repeatable."""
-    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None
+    column: Column = None
     """Read a field from another column, such as prompt=question; repeatable; OURS= ignores a column. Fields: id, task,
     prompt, target, answer, level, skills, chosen, rejected, messages, text, split, system, history, label."""
     task: Annotated[str | None, typer.Option()] = None
@@ -67,7 +73,7 @@ class Measuring:
     """Longest completion, in tokens. Default: enough for 16 trial completions and the longest gold answer."""
     batch_size: Annotated[int | None, typer.Option(min=1)] = None
     """Completions generated together. Default: 16,384 tokens; on a GPU as many as fit in a sixteenth of its memory."""
-    engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option()] = None
+    engine: Engine = None
     """Engine for completions outside training: transformers or vllm (must be installed). Samples differ between the two.
     Default: transformers, or measure.engine of RUN.YAML."""
     adapter: Annotated[str | None, typer.Option()] = None
@@ -77,7 +83,7 @@ class Measuring:
     """Put prompts through the tokenizer's chat template. Default: if it has one."""
     system: Annotated[str | None, typer.Option()] = None
     """System message of every prompt; uses the chat template."""
-    template: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None
+    template: Template = None
     """Argument of the chat template, such as enable_thinking=false; repeatable."""
     budget: Annotated[Budget | None, typer.Option(parser=start_budget, metavar="TIME")] = None
     """Time for the whole command, such as 90s, 20m or 1h30m; as many items are measured, or requests answered, as fit.
@@ -204,7 +210,7 @@ class Placing:
     this machine."""
     gpus_per_worker: Annotated[float | None, typer.Option(min=0.0, max=8.0)] = None
     """GPUs of the cluster per worker; with .5 two workers share one. Default: none."""
-    engine: Annotated[Literal["transformers", "vllm"] | None, typer.Option()] = None
+    engine: Engine = None
     """Engine for completions outside training: transformers or vllm (must be installed). Samples differ between the two.
     Default: transformers, or measure.engine of RUN.YAML."""
 

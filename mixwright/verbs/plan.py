@@ -29,7 +29,7 @@ from mixwright.trial.stage import checked_plan
 from mixwright.verbs import options, output
 from mixwright.verbs.budget import time_left
 from mixwright.verbs.direct import comparing_command, load_models, measure_checkpoint, read_rows
-from mixwright.verbs.export import TextHandling, build_mix, check_export, read_text_handling, say_mix
+from mixwright.verbs.export import TextHandling, check_export, export_plan, read_text_handling
 from mixwright.verbs.options import MEASURING, Folder, Measuring, Placing, open_settings, parse_columns
 from mixwright.verbs.planned import PLANNING, Planning, PlanReport, loss_token_shares, planned_lines
 from mixwright.verbs.replaying import plan_training
@@ -197,7 +197,8 @@ def _plan_checkpoint(
     lines = [*planned_lines(plan, corpus, config.train.prompts, loss_shares), f"Plan: {plan_file}"]
     if export is not None:
         text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer), max_completion_tokens)
-        lines.append(_export(config, plan, corpus, text_handling, export, export_to or Path("export") / export))
+        place = export_to or Path("export") / export
+        lines.append(export_plan(plan, corpus, config.train, text_handling, export, place, config.seed))
     else:
         lines.append("\nFiles for a trainer: --export trl, axolotl, llama-factory or verl")
     lines.append(f"Next: train, then  {comparing_command(model, measuring.held_out)}")
@@ -251,16 +252,6 @@ def _plan_folder(
         if export is not None:
             plan, corpus = checked_plan(checked_run)
             text_handling = read_text_handling(config.model, config.train.max_new_tokens)
-            folder = export_to or run.path / "export" / export
-            lines.append(_export(config, plan, corpus, text_handling, export, folder))
+            place = export_to or run.path / "export" / export
+            lines.append(export_plan(plan, corpus, config.train, text_handling, export, place, config.seed))
         return PlanReport(read_plan(run.plan), lines, run.plan)
-
-
-def _export(
-    config: RunConfig, plan: Plan, corpus: Corpus, text_handling: TextHandling, export: str, export_folder: Path
-) -> str:
-    """Write a plan in a trainer's format; returns a line on the folder."""
-    train = config.train
-    settings = {"batch": train.prompts, "num_generations": train.generations, "seed": config.seed}
-    mix = build_mix(plan, corpus, **settings, text_handling=text_handling)
-    return say_mix(mix, export, export_folder)

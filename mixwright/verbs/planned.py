@@ -16,7 +16,7 @@ from mixwright.corpus import Corpus
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.learner.training_rows import read_training_rows, row_token_limit
 from mixwright.records import Plan, plain
-from mixwright.verbs.options import Measuring
+from mixwright.verbs.options import Measuring, Rows
 from mixwright.verbs.report import MAX_EXAMPLES, cut, line_width, table, wrap
 from mixwright.verdict.page.text import join_words
 
@@ -41,7 +41,7 @@ class Planning:
     """Steps to plan for. Default: one pass over your rows; 60 with --eval."""
     batch: Annotated[int | None, typer.Option(min=1)] = None
     """Rows per step. Default: 16; 8 with --eval."""
-    replay: Annotated[str | None, typer.Option(metavar="FILE")] = None
+    replay: Rows = None
     """Rows to replay, or requests that the model answers first; if a request has a gold answer, wrong answers are
     dropped."""
     only_replay: Annotated[bool, typer.Option("--only-replay")] = False

@@ -24,7 +24,7 @@ from mixwright.records import Example, Observation
 from mixwright.run.folder import BAD_VALUES, check_regular, compose_yaml
 from mixwright.tool_calls import RESULT_ROLES, read_tools, structure, write_as_text
 from mixwright.verbs import output
-from mixwright.verbs.options import FailOn, Full, Json, parse_columns
+from mixwright.verbs.options import Column, FailOn, Full, Json, Template, parse_columns
 from mixwright.verbs.report import count_findings, findings, table, wrap
 from mixwright.verdict.page.text import format_count
 
@@ -73,8 +73,8 @@ def preview(
     config: Annotated[Path | None, typer.Option(metavar="YAML")] = None,
     max_length: Annotated[int | None, typer.Option(min=1)] = None,
     rows: Annotated[int, typer.Option(min=1)] = MAX_ROWS,
-    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
-    template: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE")] = None,
+    column: Column = None,
+    template: Template = None,
 ) -> Preview:
     """Show which tokens the loss is taken on. TRL's SFTTrainer prepares the rows, so the labels are those of training.
 

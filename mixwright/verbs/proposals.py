@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import os
 import re
@@ -26,11 +27,11 @@ from mixwright.learner.bases import TINY_PREFIX
 from mixwright.learner.sources import is_gguf
 from mixwright.measure.first_answers import read_first_answers
 from mixwright.measure.room import SOLUTION_TOKENS, CompletionLimit, find_room, keep_fitting_corpus
-from mixwright.measure.stage import longest_answer
+from mixwright.records import plain
 from mixwright.run.folder import write_text, yaml_text
 from mixwright.verbs.budget import Budget
+from mixwright.verbs.command import read_fields
 from mixwright.verbs.output import say
-from mixwright.verbs.texts import read_fields
 from mixwright.verdict.page.text import format_count
 
 PLACEHOLDER = "train.jsonl"
@@ -70,6 +71,8 @@ LEARNING_RATES = {"grpo": 1e-6, "sft": 2e-5, "dpo": 1e-6}
 LORA_RANK, LORA_RATE_FACTOR = 16, 10
 """LoRA rank for checkpoints, and the factor on the learning rate of all weights that TRL's documentation recommends."""
 TINY_LEARNING_RATES = {"grpo": 5e-4, "sft": 1e-3, "dpo": 5e-4}
+MIN_ROOM, MAX_ROOM = 8, 256
+"""Least and most tokens for the longest answer and its end."""
 TINY_COMPLETION_TOKENS = 64
 """Longest completion of a tiny model, tokens: it cannot work anything out at length."""
 WARMUP = Warmup(steps=300)
@@ -245,7 +248,8 @@ def _mean_characters(corpus: Corpus) -> int:
 
 def _choose_room(corpus: Corpus, *, is_tiny: bool) -> int:
     """Longest completion: that of the longest answer, or enough for a worked solution whose final answer is graded."""
-    answer_tokens = longest_answer(corpus)
+    lengths = (len(plain(row.answer or row.target or "")) for row in itertools.islice(corpus, 5000))  # a token each at worst
+    answer_tokens = max(MIN_ROOM, min(max(lengths, default=0) + 1, MAX_ROOM))
     if is_tiny:
         return min(answer_tokens, TINY_COMPLETION_TOKENS)
     is_worked = any(task.grader.startswith(("final_answer", "includes")) for task in corpus.tasks.values())

@@ -6,6 +6,7 @@ With a budget ever more items are measured and timed, until no more fit into the
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -14,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
-from mixwright.measure.fitting import count_items, least_items, most_items_within
+from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.measure.passes import Passes
 from mixwright.measure.stage import MeasureResult, measure_learner
-from mixwright.records import Example, Observation
+from mixwright.records import Observation
 from mixwright.run.progress import format_duration, share_line
 from mixwright.verbs.budget import RESERVED_SHARE, Budget
 from mixwright.verbs.output import say
@@ -58,10 +59,6 @@ class PreparedModels:
         config = replace(self.config, measure=replace(self.config.measure, items=items))
         return replace(self, config=config, settings={**self.settings, "items": items})
 
-    def passes(self, number: int = 0, chosen: tuple[Example, ...] | None = None) -> Passes:
-        """Passes of one of the models over the items that are measured, or over these."""
-        return Passes(self.learners[number], self.config.measure, self.corpus, chosen=chosen)
-
 
 def measure_with_progress(title: str, learner: Learner, ready: PreparedModels) -> MeasureResult:
     """Measure one model, with a progress line on stderr that says how much time is left."""
@@ -74,18 +71,26 @@ def measure_with_progress(title: str, learner: Learner, ready: PreparedModels) -
     return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))
 
 
-def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
+def measure_both(ready: PreparedModels, title: str = "") -> dict[str, MeasureResult]:
+    """Measure the models of a comparison, on the same items."""
+    sides = zip(("before", "after"), ready.learners, strict=True)
+    return {side: measure_with_progress(f"measure {side}{title}", learner, ready) for side, learner in sides}
+
+
+def fit_to_budget(ready: PreparedModels, budget: Budget | None) -> PreparedModels:
     """Return settings with as many items as the budget allows, by the time that the first items take.
 
     What is measured on the way is kept in the store, so nothing is written twice.
 
     Args:
         ready: models and rows.
-        budget: of the whole command.
+        budget: of the whole command; without one nothing is timed.
 
     Raises:
         InputError: too short for any cell to be judged.
     """
+    if budget is None:
+        return ready
     counts, items, new_items = _count_items_by_cell(ready), 1, 0
     while True:
         start, measured = budget.seconds_spent, new_items
@@ -95,22 +100,19 @@ def fit_to_budget(ready: PreparedModels, budget: Budget) -> PreparedModels:
         seconds_per_item = max(budget.seconds_spent - start, 1e-9) / (new_items - measured)
         seconds_left = budget.seconds_left - RESERVED_SHARE * budget.seconds
         fitting = most_items_within(counts, new_items + seconds_left / seconds_per_item)
-        if fitting < least_items(counts):
-            _refuse(counts, budget, seconds_per_item)
+        if fitting < (fewest := min(MIN_ITEMS, max(counts))):
+            needed_seconds = (budget.seconds_spent + count_items(counts, fewest) * seconds_per_item) / (1 - RESERVED_SHARE)
+            expected = f"a budget of {format_duration(needed_seconds)} or more, for {fewest} items per task and level"
+            remedy = "With fewer items nothing is judged. Allow more time, leave tasks out, or lower --max-new-tokens."
+            raise InputError(expected, format_duration(budget.seconds), remedy)
         if fitting <= GROWTH_FACTOR * items:
             break
         items *= GROWTH_FACTOR
     chosen = max(fitting, items)
-    say(_describe(counts, chosen))
+    items, all_items = count_items(counts, chosen), count_items(counts, max(counts))
+    precision = f"{100 * half_width(items):.0f} points"
+    say(f"budget: {items:,} of {all_items:,} items fit, which gives average success to within {precision}")
     return replace(ready.with_items(chosen), seconds_per_item=seconds_per_item / len(ready.learners))
-
-
-def _refuse(counts: Sequence[int], budget: Budget, seconds_per_item: float) -> None:
-    fewest = least_items(counts)
-    needed_seconds = (budget.seconds_spent + count_items(counts, fewest) * seconds_per_item) / (1 - RESERVED_SHARE)
-    expected = f"a budget of {format_duration(needed_seconds)} or more, for {fewest} items per task and level"
-    remedy = "With fewer items nothing is judged. Allow more time, leave tasks out, or lower --max-new-tokens."
-    raise InputError(expected, format_duration(budget.seconds), remedy)
 
 
 def _count_items_by_cell(ready: PreparedModels) -> list[int]:
@@ -122,13 +124,16 @@ def _count_items_by_cell(ready: PreparedModels) -> list[int]:
     return [len(items) for items in all_passes.cells.values()]
 
 
-def _describe(counts: Sequence[int], most_per_cell: int) -> str:
-    """Say how many items are measured, and how precise that is."""
-    items, all_items = count_items(counts, most_per_cell), count_items(counts, max(counts))
-    precision = f"{100 * half_width(items):.0f} points"
-    return f"budget: {items:,} of {all_items:,} items fit, which gives average success to within {precision}"
-
-
 def half_width(items: int) -> float:
     """Return half a 95 % interval of a success of one half over so many items; a share."""
     return Z_95 * math.sqrt(0.25 / max(items, 1))
+
+
+def count_items(counts: Sequence[int], most_per_cell: int) -> int:
+    """Items over all cells of these counts, at most `most_per_cell` of one cell."""
+    return sum(min(count, most_per_cell) for count in counts)
+
+
+def most_items_within(counts: Sequence[int], items: float) -> int:
+    """The largest number per cell with which at most so many items are measured over all cells; 0 where one is too many."""
+    return max(0, bisect_right(range(max(counts) + 1), items, key=lambda most: count_items(counts, most)) - 1)

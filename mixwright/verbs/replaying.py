@@ -22,7 +22,6 @@ from mixwright.corpus.tool_messages import tools_of
 from mixwright.corpus.trainable import check_training, leave_out_bare
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import plain_marks
-from mixwright.measure.kept_folder import find_store
 from mixwright.mine.own_answers import rehearsal_rows
 from mixwright.plan.mix import as_chat
 from mixwright.plan.stage import make_plan
@@ -33,7 +32,7 @@ from mixwright.tool_calls import find_calls, read_tools
 from mixwright.verbs import output
 from mixwright.verbs.budget import time_left
 from mixwright.verbs.direct import load_models
-from mixwright.verbs.export import TextHandling, build_mix, say_mix
+from mixwright.verbs.export import TextHandling, export_plan
 from mixwright.verbs.options import Measuring, parse_columns
 from mixwright.verbs.planned import Planning, PlanReport, loss_token_shares
 from mixwright.verbs.report import table, wrap
@@ -95,7 +94,7 @@ def plan_training(
     per_kind = math.ceil(ASKED_PER_ROW * drawn / len(REPLAYED))
     requests = [] if planning.only_replay else list(list_requests(per_kind, single=not chat))
     requests = [{**row, **_tools_beside(number, with_tools)} for number, row in enumerate(requests)]
-    sources = [str(write_suite(find_store(), requests))] if requests else []
+    sources = [str(write_suite(requests))] if requests else []
     sources += (planning.replay or "").splitlines()
     data = CorpusConfig(train, rehearse="\n".join(sources), eval_share=0.0, columns=columns)
     corpus = leave_out_bare(read_corpus(replace(data, task=measuring.task or Path(train).stem)))
@@ -108,9 +107,7 @@ def plan_training(
     asked = len(corpus.select(split=REHEARSE_SPLIT))
     beside = ", half of the general ones beside your tools" if with_tools and requests else ""
     output.say(f"replay: {model} answers {format_count(asked, 'request')}{beside}")
-    from mixwright.measure.kept_answers import KeepingLearner
-
-    (learner,) = map(KeepingLearner.in_store, load_models((model,), measuring))
+    (learner,) = load_models((model,), measuring)
     with RunFolder(folder).lock():  # two at once would leave the rows of one and the plan of the other
         limits = {"max_new_tokens": measuring.max_new_tokens or 256, "seconds_left": time_left(measuring.budget)}
         made = rehearsal_rows(corpus, lambda: learner, **limits)
@@ -140,10 +137,8 @@ def plan_training(
         if len(replay) < (share - 0.01) * len(mixed):
             lines.append(f"Too few answers for {share:.0%}: each is in the file at most {MAX_USES} times.")
         if export is not None:
-            mix = build_mix(
-                plan, corpus, batch=batch, text_handling=TextHandling(learner.form, plain_marks(learner.tokenizer))
-            )
-            lines.append(say_mix(mix, export, export_to or folder / export))
+            text_handling = TextHandling(learner.form, plain_marks(learner.tokenizer))
+            lines.append(export_plan(plan, corpus, settings, text_handling, export, export_to or folder / export))
         if planning.minutes is not None:
             teaching = watch_teaching(model, learner, train, sorted({row.task for row in new}), measuring, planning.minutes)
             write_json(folder / "teaching.json", teaching)

@@ -11,7 +11,7 @@ import typer
 from mixwright.config import CorpusConfig
 from mixwright.rewards.audit import RewardAudit
 from mixwright.rewards.stage import DEFAULT_ITEMS, run_reward_audit
-from mixwright.verbs.options import FailOn, Full, Json, parse_columns
+from mixwright.verbs.options import Column, FailOn, Full, Json, parse_columns
 from mixwright.verbs.report import show_findings
 
 
@@ -20,7 +20,7 @@ def rewards(
     held_out: Annotated[str | Path | CorpusConfig, typer.Option("--eval")],
     *,
     weights: Annotated[list[float] | Sequence[float] | None, typer.Option("--weight")] = None,
-    column: Annotated[list[str] | None, typer.Option(metavar="OURS=THEIRS")] = None,
+    column: Column = None,
     items: Annotated[int, typer.Option(min=4)] = DEFAULT_ITEMS,
     completion: Annotated[str | None, typer.Option(metavar="COLUMN")] = None,
 ) -> RewardAudit:

@@ -26,8 +26,8 @@ from mixwright.trial.arm_roles import choose_arms
 from mixwright.trial.selection import format_selection
 from mixwright.trial.stage import checked_plan, checked_trial, steer_once, try_plan
 from mixwright.verbs import output
-from mixwright.verbs.budget import Budget, as_budget, start_budget
-from mixwright.verbs.options import PLACING, DryRun, Folder, Placing, open_settings, with_budget
+from mixwright.verbs.budget import Budget, as_budget
+from mixwright.verbs.options import PLACING, DryRun, Folder, Placing, Time, open_settings, with_budget
 from mixwright.verbs.proposals import write_settings
 
 
@@ -43,7 +43,7 @@ def run(
     only: Literal["steer", "trial"] | None = None,
     data: Annotated[str | None, typer.Option(metavar="MINER|TABLE")] = None,
     dry_run: DryRun = False,
-    budget: Annotated[Budget | str | None, typer.Option("--budget", parser=start_budget, metavar="TIME")] = None,
+    budget: Time = None,
     placing: Placing = PLACING,
 ) -> Verdict | TrialResult | Path | list[Sequence[Any]]:
     """Compare a plan with simple rules, on your own model. Runs all stages from data to verdict; resumes where it stopped.
@@ -72,9 +72,8 @@ def run(
     Raises:
         InputError: something in the settings or the data, before the folder is made where that can be known.
     """
-    budget = as_budget(budget)
     if init:
-        told = {"held_out": held_out, "model": model, "objective": objective, "budget": budget}
+        told = {"held_out": held_out, "model": model, "objective": objective, "budget": as_budget(budget)}
         for note in write_settings(str(source) if source else None, output_file, **told):
             output.say(note)
         output.say(f"Check {output_file}, then run: mixwright run {output_file} --dry-run")
@@ -137,10 +136,8 @@ def steer(config: str | Path | RunConfig, folder: Folder = None, *, placing: Pla
     Raises:
         InputError: something in the settings, the data or the plan, or a folder without a plan.
     """
-    settings, run_folder, relative_to = open_settings(config, folder, placing)
-    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as opened:
-        workers, checked_run = opened
-        return steer_once(checked_run, workers, say=output.say)
+    with open_with_workers(*open_settings(config, folder, placing), for_trial=True, needs_plan=True) as (workers, opened):
+        return steer_once(opened, workers, say=output.say)
 
 
 def trial(
@@ -173,8 +170,7 @@ def trial(
     settings, run_folder, relative_to = open_settings(config, folder, placing)
     settings = settings if data is None else replace(settings, trial=replace(settings.trial, data=data))
     settings, deadline = with_budget(settings, budget)
-    with open_with_workers(settings, run_folder, relative_to=relative_to, for_trial=True, needs_plan=True) as opened:
-        workers, checked_run = opened
+    with open_with_workers(settings, run_folder, relative_to, for_trial=True, needs_plan=True) as (workers, checked_run):
         mine_rehearsal(checked_run, workers, say=output.say)
         return try_plan(checked_run, checked_trial(checked_run), workers, say=output.say, deadline=deadline)
 

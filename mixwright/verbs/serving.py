@@ -24,14 +24,13 @@ from mixwright.corpus.timed_grades import TimedGrades
 from mixwright.errors import InputError, join_some
 from mixwright.logs.reading import find_reader
 from mixwright.measure.first_answers import ITEMS_PER_TASK, choose_graders
-from mixwright.measure.fitting import usual_items
 from mixwright.measure.passes import Passes, evenly_spread
 from mixwright.measure.room import keep_fitting_corpus
 from mixwright.measure.served import TRIED_PROMPTS, Asking, Key, Reply, Request, ServedModel, find_model
 from mixwright.records import Example, Text
-from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, write_json, write_text
+from mixwright.run.folder import RunFolder, append_lines, check_own_folder, read_json, read_kept, write_json, write_text
 from mixwright.run.progress import progress_line, share_line
-from mixwright.verbs.direct import load_models, read_rows
+from mixwright.verbs.direct import load_models, read_rows, usual_items
 from mixwright.verbs.gating import Gating
 from mixwright.verbs.options import Measuring, is_server, parse_graders
 from mixwright.verbs.output import say
@@ -213,10 +212,8 @@ def _ask_checkpoint(path: str, measuring: Measuring, rows: Graded) -> Answered:
     if measuring.greedy is False:
         remedy = "Put both behind servers, or leave --sampled out."
         raise InputError("greedy answers of a checkpoint beside a server or a judge", "--sampled", remedy)
-    from mixwright.measure.kept_answers import KeepingLearner  # needs torch
-
     picked, limit = _pick_items(rows, measuring), measuring.max_new_tokens or MAX_TOKENS
-    (learner,) = map(KeepingLearner.in_store, load_models((path,), measuring))
+    (learner,) = load_models((path,), measuring)
     fitting, notes = keep_fitting_corpus([learner], rows.corpus, MeasureConfig(items=len(picked)), limit)
     for note in notes:
         say(f"warning: {note}")
@@ -270,15 +267,10 @@ def _read_kept(path: Path, items: Sequence[Example]) -> dict[Key, Reply | str]:
     """Answers that are there to the prompts of today; a line that a stop cut counts as not written."""
     prompts = {(item.task, item.id): _digest(item.prompt) for item in items}
     found: dict[Key, Reply | str] = {}
-    if not path.is_file():
-        return found
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            row = json.loads(line)
+    for row in read_kept(path):
+        with contextlib.suppress(KeyError, TypeError):
             if prompts.get((row["task"], row["id"])) == row["prompt"]:
                 found[row["task"], row["id"], row["sample"]] = Reply(**row["reply"])
-        except (ValueError, KeyError, TypeError):
-            continue
     return found
 
 
@@ -325,9 +317,9 @@ def _write_logs(sides: Sequence[Answered], measuring: Measuring) -> list[str]:
     graders = _choose_graders(sides[0], measuring)
     paths: list[str] = []
     for side in sides:
-        judged = replace(side, corpus=side.corpus.with_graders(graders)) if graders else side
-        write_text(judged.folder / LOG, "".join(f"{line}\n" for line in _log_lines(judged)))
-        paths.append(str(judged.folder / LOG))
+        corpus = side.corpus.with_graders(graders) if graders else side.corpus
+        write_text(side.folder / LOG, "".join(f"{line}\n" for line in _log_lines(side, corpus)))
+        paths.append(str(side.folder / LOG))
     return paths
 
 
@@ -347,9 +339,9 @@ def _choose_graders(side: Answered, measuring: Measuring) -> dict[str, str]:
     return {choice.task: choice.grader for choice in choices if choice.changed}
 
 
-def _log_lines(side: Answered) -> list[str]:
+def _log_lines(side: Answered, corpus: Corpus) -> list[str]:
     """A line of JSON per answer, in the order of the items."""
-    grades, lines = TimedGrades(side.corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
+    grades, lines = TimedGrades(corpus, MeasureConfig().grader_seconds, "wrong"), list[str]()
     for item in side.items:
         for sample, reply in enumerate(side.replies_to(item)):
             options, score = item.extra.get("options"), None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +24,7 @@ from mixwright.verbs.gating import GATING, Gating
 from mixwright.verbs.general import check_before_measuring, compare_on_suite
 from mixwright.verbs.init import EXAMPLE
 from mixwright.verbs.logs import are_logs, check_log_options, compare_logs
-from mixwright.verbs.options import MEASURING, Json, LogTo, Measuring, is_server
+from mixwright.verbs.options import MEASURING, File, Json, LogTo, Measuring, given_flags, is_server
 from mixwright.verbs.serving import logs_of_sides
 from mixwright.verdict.exported import to_junit, to_markdown
 from mixwright.verdict.read_parts import read_pairs
@@ -35,6 +34,8 @@ from mixwright.verdict.rules.gate_run import check_names
 from mixwright.verdict.stage import write_verdict
 
 COMPARISON = Path("runs/comparison")
+OF_TWO_SIDES = ("--until-decided", "--max-items", "--repeat", "--baseline", "--judge")
+"""Options that mean nothing where a run folder is judged."""
 COLUMNS = ("task", "prompt", "gold", "before", "after", "graded", "score_before", "score_after")
 """Columns of the table for a tracker: fields of a pair of answers."""
 
@@ -47,8 +48,8 @@ def verdict(
     gating: Gating = GATING,
     example: Annotated[bool, typer.Option("--example")] = False,
     folder: Path | RunFolder | str = COMPARISON,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
-    junit: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    markdown: File = None,
+    junit: File = None,
     log_to: LogTo = None,
 ) -> Verdict:
     """Say what a model learned and what it lost. Compares it with the earlier model, and writes a page.
@@ -144,14 +145,8 @@ def _check_run(run: str, measuring: Measuring, gating: Gating) -> None:
     """Raises InputError for options of a comparison, or a log, where a run folder is judged."""
     if measuring.held_out is not None:
         raise InputError("AFTER, the checkpoint to compare with BEFORE", "--eval without it", "Name both checkpoints.")
-    for name, value in {
-        "--until-decided": gating.until_decided,
-        "--max-items": gating.max_items,
-        "--repeat": gating.repeat,
-        "--baseline": gating.baseline,
-        "--judge": gating.judge,
-    }.items():
-        if value:
+    for name in given_flags(gating):
+        if name in OF_TWO_SIDES:
             raise InputError(f"BEFORE AFTER with {name}", "no AFTER", "Name both checkpoints, or leave it out.")
     if find_reader(run) is not None:
         remedy = "Name both logs; of one alone: mixwright measure LOG."
@@ -174,25 +169,17 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         gating = compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)
         return _conclude(run, None, gating)
     if are_logs(before, after):
-        with _collector_paused():
-            gating = compare_logs(before, after, measuring, run, gating)
-            return _conclude(run, None, gating)
+        was_on = gc.isenabled()
+        gc.disable()  # looking for cycles among millions of rows that hold none would take a fifth of the time
+        try:
+            return _conclude(run, None, compare_logs(before, after, measuring, run, gating))
+        finally:
+            if was_on:
+                gc.enable()
     if gating.asks_general:
         check_before_measuring((before, after), measuring, gating)
         measuring, gating = compare_on_suite(before, measuring, gating)
     return _conclude(run, compare(before, after, measuring, run, gating), gating)
-
-
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Without the search for cycles among millions of rows that hold none, which would take a fifth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def _conclude(run: RunFolder, look: Look | None, gating: Gating, *, is_run: bool = False) -> Verdict:

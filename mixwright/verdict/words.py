@@ -9,8 +9,7 @@ from mixwright.behaviours import IN_WORDS
 from mixwright.errors import join_some
 from mixwright.estimates.protected import READABLE_SHARE
 from mixwright.estimates.readings import format_unit
-from mixwright.measure.noise_floor import NOISE_NOTE
-from mixwright.measure.notes import TOKENIZER_NOTE
+from mixwright.measure.notes import NOISE_NOTE, TOKENIZER_NOTE
 from mixwright.records import (
     BehaviourChange,
     Cause,

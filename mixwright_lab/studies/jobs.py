@@ -33,7 +33,10 @@ def run_in_processes(
     """
     parts = [jobs[place : place + chunk] for place in range(0, len(jobs), chunk)]
     asked = [workers.Job(say, partial(_all, work), part) for part in parts]
-    found = workers.run_jobs(asked, workers=WORKER_COUNT, title=say)
+    if not asked:
+        return []
+    with workers.Workers(min(WORKER_COUNT, len(asked))) as started:
+        found = started.run(asked, title=say)
     return [answer for answers in found for answer in answers]
 
 
