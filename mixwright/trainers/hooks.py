@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 from transformers import TrainerCallback
 
@@ -19,7 +20,7 @@ from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.checks import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
 from mixwright.trainers.finite import FiniteGuard
 from mixwright.trainers.resume import Checkpoints
-from mixwright.trainers.rewards import ReadCompletion, group_outcomes, group_rows, permute_in_groups, sum_checked
+from mixwright.trainers.rewards import ReadCompletion, group_outcomes, permute_in_groups, sum_checked
 
 
 class SteeringHooks(TrainerCallback):
@@ -172,8 +173,8 @@ class SteeringHooks(TrainerCallback):
         step: int,
         *,
         permute: bool,
-    ) -> tuple[Float[Tensor, "completions functions"], list[int]]:
-        """Observe whole groups; returns the rewards that are trained on, permuted if asked, and which groups are refused.
+    ) -> tuple[Float[Tensor, "completions functions"], Bool[Tensor, " completions"]]:
+        """Observe whole groups; returns the rewards that are trained on, permuted if asked, and whether each is refused.
 
         Args:
             rewards: of the completions of all processes, in row order.
@@ -184,15 +185,14 @@ class SteeringHooks(TrainerCallback):
             permute: whether rewards are permuted inside each group.
         """
         run, rows = self.run, [completion.row for completion in completions]
-        row_of_group = group_rows(rows, group_size)
         totals = sum_checked(rewards, weights, run, rows)
         groups = group_outcomes(run.pool, completions, totals, group_size, step)
         (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
         batch = run.batches
-        refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)
+        refused = run.observe(step, groups, rows=len(rows) // group_size, completions=len(totals), kl=kl)
         if permute:
             rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch))
-        return rewards, [place for place, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
+        return rewards, torch.tensor([run.pool.ids[row] in refused for row in rows], device=rewards.device)
 
     def _read_layout(self) -> list[int]:
         """Layout of the live sampler, which decides where each draw goes; empty without one."""

@@ -117,7 +117,7 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
     """The dataset with its row numbers as a column.
 
     Raises:
-        InputError: no map-style dataset, or an empty one.
+        InputError: no map-style dataset, an empty one, or images.
     """
     from datasets import Dataset
 
@@ -130,6 +130,8 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
         )
     if len(dataset) == 0:
         raise InputError("a train_dataset with rows", "none", "Check how the dataset was filtered.")
+    if {"image", "images"} & set(dataset.column_names):
+        raise InputError("a text dataset", "images", "Steering reads text only; train on images with steering=None.")
     dataset = dataset.remove_columns(INDEX_COLUMN) if INDEX_COLUMN in dataset.column_names else dataset
     return dataset.add_column(INDEX_COLUMN, np.arange(len(dataset)))  # type: ignore[call-arg]
 
