@@ -99,7 +99,11 @@ def _places(values: Sequence[Hashable], distinct: Sequence[Hashable]) -> np.ndar
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], tasks: Sequence[str]) -> np.ndarray:
     """Levels as numbers, NaN where there is none, many-valued ones binned with a warning. Raises as `make_pool` does."""
-    level_numbers = np.array(levels, dtype=float)
+    try:
+        level_numbers = np.array(levels, dtype=float)
+    except (TypeError, ValueError) as error:
+        remedy = "Make them numbers, or leave them out; a trainer reads others by SteeringConfig(columns={'level': ...})."
+        raise InputError("numbers in the level column", str(error)[:120], remedy) from None
     for index in np.flatnonzero(~np.isfinite(level_numbers)).tolist():
         if levels[index] is not None:
             raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it, or leave it out.")

@@ -21,7 +21,7 @@ from mixwright.trainers.rewards import (
     limit_and_check,
     read_completions,
     refuse_weights,
-    reward_names,
+    reward_name,
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
@@ -75,7 +75,7 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         settings: Any = self.args
         micro_steps, pool = settings.steps_per_generation * self.num_iterations, make_dataset_pool(dataset, steering)
         run = self.steer(steering, pool, dataset, beta=self.beta, micro_steps=micro_steps)
-        run.reward_names = reward_names(self.reward_funcs)
+        run.reward_names = list(map(reward_name, self.reward_funcs))
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
         trl_sampler: Any = super()._get_train_sampler(dataset)

@@ -72,7 +72,7 @@ class SteeringHooks(TrainerCallback):
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._delayed_flags.clear()
         self._scheduled_rates = None
-        self.finite.forget()
+        self.finite.losses, self.finite.gradient_norm = [], None  # those of an interrupted step
         self.run.begin()
         check_same_data(self.run)
         layout = self._read_layout()

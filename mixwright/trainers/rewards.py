@@ -128,15 +128,10 @@ SHORT_REPR.maxother = SHORT_REPR.maxstring = 80
 
 
 def reward_name(function: Any) -> str:
-    """The name TRL logs a reward function under; for a partial that of the function inside."""
+    """The name TRL logs a reward function under, on one line; for a partial that of the function inside."""
     while isinstance(function, functools.partial):
         function = function.func
-    return getattr(function, "__name__", type(function).__name__)
-
-
-def reward_names(functions: Sequence[Any]) -> list[str]:
-    """The names of reward functions, each on one line."""
-    return [one_line(reward_name(function)) for function in functions]
+    return one_line(getattr(function, "__name__", type(function).__name__))
 
 
 def is_async(function: Any) -> bool:
@@ -161,7 +156,7 @@ def limit_and_check(
     """
     if isinstance(function, nn.Module | str):
         return function
-    name, seconds = one_line(reward_name(function)), steering.reward_seconds
+    name, seconds = reward_name(function), steering.reward_seconds
     call_text = one_line(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
 
     def warn_slow() -> None:
@@ -233,7 +228,7 @@ def _read_number(entry: Any, name: str, entry_index: int) -> float:
 
 def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any]) -> None:
     """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
-    for weight, name in zip(weights.tolist(), reward_names(functions), strict=True):
+    for weight, name in zip(weights.tolist(), map(reward_name, functions), strict=True):
         if not abs(weight) <= LARGEST_REWARD:
             raise InputError(
                 f"finite reward_weights of at most {LARGEST_REWARD:g}", f"{weight:g} for {name}", "Correct them."

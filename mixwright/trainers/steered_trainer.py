@@ -121,13 +121,13 @@ class SteeredTrainer(Trainer):
         """As TRL's; the loss is kept until the optimiser's step."""
         loss = super().training_step(*args, **kwargs)
         if self.steered is not None:
-            self.hooks.finite.record_loss(loss)
+            self.hooks.finite.losses.append(loss.detach())
         return loss
 
     def _get_grad_norm(self, *args: Any, **kwargs: Any) -> Any:
         norm = super()._get_grad_norm(*args, **kwargs)
         if self.steered is not None:
-            self.hooks.finite.record_gradient_norm(norm)
+            self.hooks.finite.gradient_norm = norm
         return norm
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:

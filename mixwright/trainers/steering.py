@@ -177,7 +177,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
     pool = make_pool(
         list(map(str, values_by_column["id"] or dataset[INDEX_COLUMN])),
         list(map(str, values_by_column["task"] or ["all"] * len(dataset))),
-        _parse_levels(values_by_column["level"]),
+        values_by_column["level"],
         values_by_column["answer"],
     )
     return replace(pool, content_digest=digest)
@@ -191,19 +191,6 @@ def digest_dataset(dataset: Dataset) -> str:
     for row in table.to_pylist():
         digest.update(json.dumps(row, sort_keys=True, default=repr).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
-
-
-def _parse_levels(values: list[Any] | None) -> list[float | None] | None:
-    if values is None:
-        return None
-    try:
-        return [None if value is None else float(value) for value in values]
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "numbers in the level column",
-            str(error)[:120],
-            "Make them numbers, name another column with SteeringConfig(columns={'level': ...}), or leave it out with ''.",
-        ) from None
 
 
 def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True) -> Plan:
