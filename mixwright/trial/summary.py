@@ -18,8 +18,8 @@ from mixwright.trial.effects import (
     contrasts,
     effects_by_task,
     effects_of,
+    judge_lever,
 )
-from mixwright.trial.judging import judge_lever
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, read_branch, target_tokens
 from mixwright.trial.selection import MinedTable, advise
 
