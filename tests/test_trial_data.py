@@ -210,7 +210,7 @@ def test_rows_to_rehearse_of_a_plan_by_hand_are_made_before_it_is_trained_on(
             checked_plan(checked)
         opened = nullcontext((Here(), checked))
         monkeypatch.setattr(running, "open_with_workers", lambda *_, opened=opened, **__: opened)
-        monkeypatch.setattr(running, "try_plan", lambda run, trial, workers, **_: read_kept(trial.corpus))
+        monkeypatch.setattr(running, "run_trial", lambda trial, **_: read_kept(trial.corpus))
         done = getattr(running, verb)(config, tmp_path / verb)
         assert read_kept(checked_plan(checked)[1]) == [row.id for row in kept]
         assert verb == "steer" or done == [row.id for row in kept]

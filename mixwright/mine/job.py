@@ -142,15 +142,8 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
     return list(rehearsal.notes)
 
 
-def load_with_rehearsal(folder: RunFolder) -> Corpus:
-    """The corpus of a run with its rows to rehearse as they are trained on; without any before they were made."""
-    from mixwright.corpus import Corpus
-
-    return with_mined_rehearsal(folder, Corpus.load(folder.corpus))
-
-
 def with_mined_rehearsal(folder: RunFolder, corpus: Corpus) -> Corpus:
-    """The corpus with the rows of mine/rehearsal.parquet in place of the rows to rehearse that it was read with."""
+    """The corpus with the rows of mine/rehearsal.parquet, or none before they were made, as its rows to rehearse."""
     if not len(corpus.select(split=REHEARSE_SPLIT)):
         return corpus
     table = table_file(folder, REHEARSAL_TABLE)

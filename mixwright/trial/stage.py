@@ -83,22 +83,6 @@ def checked_trial(run: CheckedRun) -> Trial:
     return Trial(run.folder, config, plan, corpus, base_of(config.model, run.folder), data=data)
 
 
-def try_plan(
-    run: CheckedRun,
-    trial: Trial,
-    workers: Workers,
-    *,
-    say: Callable[[str], None] = lambda _: None,
-    deadline: Deadline | None = None,
-) -> TrialResult:
-    """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see.
-
-    Without a `deadline` one begins now, where the settings have a budget.
-    """
-    build_base(run, workers)
-    return run_trial(replace(trial, workers=workers), say=say, deadline=deadline)
-
-
 def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> Path:
     """Train once under the plan as it stands; returns the branch folder, which a later trial takes over.
 
@@ -135,7 +119,7 @@ def run_trial(
     and data are taken over.
 
     Args:
-        trial: as `checked_trial` gives it. A base without measure/<its folder name>.parquet is measured first.
+        trial: as `checked_trial` gives it, its base built. One without measure/<its folder name>.parquet is measured first.
         say: called with what the trial can see, before the first branch.
         deadline: after which no further seed is begun; None begins one now, where the settings have a budget.
 
