@@ -14,7 +14,7 @@ from mixwright.learner.bases import base_of, build_base
 from mixwright.mine.job import REHEARSAL_TABLE, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.stage import summary_of
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Plan, TrialResult
+from mixwright.records import MiningSummary, Plan, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import read_plan, write_json
 from mixwright.run.workers import Job, Workers
@@ -32,7 +32,6 @@ from mixwright.trial.data_rows import DataTable, choose_rows, data_notes, data_p
 from mixwright.trial.deadline import Deadline, train_within
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee_power
-from mixwright.trial.selection import MinedTable
 from mixwright.trial.summary import summarise
 
 if TYPE_CHECKING:
@@ -170,8 +169,8 @@ def _try_nulls(trial: Trial, arms: Arms, earlier_notes: Sequence[str], deadline:
     return summarise(trial.run, config, arms, nulls_by_lever, [*earlier_notes, *notes])
 
 
-def _describe_table(data: DataTable, corpus: Corpus) -> MinedTable:
+def _describe_table(data: DataTable, corpus: Corpus) -> MiningSummary:
     """Return what the summary says of a table; the price of mining is in the file that the miner left next to it."""
-    summary, training_rows = summary_of(data.path), len(corpus.select(split="train"))
-    table = MinedTable(data.path.stem, len(data.mined), training_rows, data.new_rows)
-    return table if summary is None else replace(table, price=summary.price, rule=summary.simple_rule)
+    kind, training_rows = "new rows" if data.new_rows else "chosen rows", len(corpus.select(split="train"))
+    table, left = MiningSummary(data.path.stem, kind, len(data.mined), training_rows, {}, "", (), ""), summary_of(data.path)
+    return table if left is None else replace(table, price=left.price, simple_rule=left.simple_rule)
