@@ -16,12 +16,14 @@ from datasets import Dataset
 from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.rewards import (
+    group_outcomes,
     limit_and_check,
+    permute_in_groups,
     read_completions,
     refuse_weights,
     reward_name,
+    sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
@@ -112,37 +114,36 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
         if self.steered is None:
             return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
-        batch = self._batch
+        run, batch = self.steered, self._batch
         batch.generated = True
         # read before reward functions run, which may change what they are given, and the model's mode
         in_training, step = is_training(self), self.state.global_step
         read = read_completions(batch.rows, completions) if in_training else []
+        tasks = sorted({run.pool.tasks[run.pool.task_of[row]] for row in batch.rows}) or ["of the evaluation"]
         user_reward_funcs = self.reward_funcs
-        self.reward_funcs = self._limited_reward_funcs(self.steered, batch.rows if in_training else (), len(prompts))
+        self.reward_funcs = [
+            limit_and_check(reward_func, self.steering, run, step, tasks, len(prompts)) for reward_func in user_reward_funcs
+        ]
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         finally:
             self.reward_funcs = user_reward_funcs
         if not in_training:
             return rewards
-        group_size, permute = int(self.num_generations or 1), self.steering.permute_rewards
-        judged = self.hooks.judge(rewards, self.reward_weights, gather_object(read), group_size, step, permute=permute)
-        rewards, batch.refused = judged
-        self.beta = self.steered.beta
+        # of all processes, in row order, so that whole groups are observed
+        read, group_size = gather_object(read), int(self.num_generations or 1)
+        rows = [completion.row for completion in read]
+        totals = sum_checked(rewards, self.reward_weights, run, rows)
+        groups = group_outcomes(run.pool, read, totals, group_size, step)
+        kl, self.hooks.last_kl = self.hooks.last_kl, None
+        batch_number = run.batches
+        refused = run.observe(step, groups, rows=len(rows) // group_size, completions=len(totals), kl=kl)
+        self.beta = run.beta
+        if self.steering.permute_rewards:
+            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch_number))
+        batch.refused = torch.tensor([run.pool.ids[row] in refused for row in rows], device=rewards.device)
         # TRL leaves completions without a reward out of every mean and gives them advantage 0
         return rewards.masked_fill(batch.refused[:, None], torch.nan)
-
-    def _limited_reward_funcs(self, run: RunSteering, rows: Sequence[int], count: int) -> list[Any]:
-        """The reward functions with a time limit and a check of what they return, for a call on `count` completions.
-
-        Args:
-            run: of this trainer.
-            rows: pool index of each completion; none in an evaluation.
-            count: completions.
-        """
-        tasks = sorted({run.pool.tasks[run.pool.task_of[row]] for row in rows}) or ["of the evaluation"]
-        step = self.state.global_step
-        return [limit_and_check(reward_func, self.steering, run, step, tasks, count) for reward_func in self.reward_funcs]
 
     def begin_steering(self) -> None:
         """Take over beta."""
