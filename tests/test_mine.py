@@ -18,7 +18,7 @@ from mixwright.catalog import create
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.mine.choosing import TrainRows, check_row_count, count_to_keep, train_rows
+from mixwright.mine.choosing import TrainRows, check_row_count, train_rows
 from mixwright.mine.job import (
     is_mined,
     mined_from_digest,
@@ -28,6 +28,7 @@ from mixwright.plan.mined_rows import export_rows, make_record
 from mixwright.records import Example, MinedRow, MiningResult, MiningSummary, TaskRows
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
+from mixwright_extras.miners.influence import count_to_keep
 from mixwright_extras.scan.table import Scan
 
 
