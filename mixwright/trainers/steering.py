@@ -220,18 +220,6 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
     return Plan("default", (stage,), why={"stages.0.weights": "the task's share of the rows, because no plan was given"})
 
 
-def find_stage(plan: Plan, objective: str) -> int:
-    """The first stage with that objective. Raises InputError when there is none."""
-    for stage_index, stage in enumerate(plan.stages):
-        if stage.objective == objective:
-            return stage_index
-    raise InputError(
-        f"a plan with a stage whose objective is {objective}",
-        ", ".join(stage.objective for stage in plan.stages) or "no stage",
-        "Add such a stage, or use the trainer for the plan's objective.",
-    )
-
-
 def make_run(
     steering: SteeringConfig,
     pool: Pool,
@@ -260,7 +248,11 @@ def make_run(
 
     fallback_plan = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0)
     plan = steering.plan if isinstance(steering.plan, Plan) else fallback_plan
-    stage_index = find_stage(plan, objective)
+    stage_index = next((place for place, stage in enumerate(plan.stages) if stage.objective == objective), None)
+    if stage_index is None:
+        expected, found = f"a plan with a stage whose objective is {objective}", [stage.objective for stage in plan.stages]
+        remedy = "Add such a stage, or use the trainer for the plan's objective."
+        raise InputError(expected, ", ".join(found) or "no stage", remedy)
     stages, options = list(plan.stages), dict(plan.stages[stage_index].options)
     for name, arguments in steering.options.items():
         options[name] = {**options.get(name, {}), **arguments}
