@@ -71,7 +71,7 @@ def make_pool(
         answers: gold answer per example, None where unknown; tells in the run how much answers depend on their prompts.
 
     Raises:
-        InputError: no examples, columns of different lengths, duplicate ids, or a level not finite.
+        InputError: no examples, columns of different lengths, duplicate ids, or a level that is no finite number.
     """
     size = len(ids)
     levels, answers = ([None] * size if column is None else column for column in (levels, answers))
