@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from array import array
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,6 +54,8 @@ PROOF_COUNTS = {
 """Counts of proof.json, by objective."""
 LINE_COUNTS = ("groups", "zero_signal", "refused", "examples", "pairs")
 """Counts of a line of steps.jsonl that are summed up for proof.json."""
+UNKNOWN = -1
+"""Step and batch of a draw that was drawn ahead and never used, and success of one whose group has not come back."""
 MAX_LISTED = 100
 """Tasks above which the trainer's log sums them up."""
 
@@ -65,13 +67,17 @@ class DrawLog(Checkpointable):
         draw: gives that many rows (pool indices); called only when a row is asked for that was never drawn.
     """
 
-    STATE_FIELDS = ("rows", "steps")
+    STATE_FIELDS = ("rows", "steps", "batches", "success", "refused")
 
     def __init__(self, draw: Callable[[int], Sequence[int]]) -> None:
         self._draw = draw
         self.rows = array("i")
-        self.steps = array("i")
-        """Optimiser step of each draw that was used; the rest were drawn ahead."""
+        self.steps, self.batches = array("i"), array("i")
+        """Optimiser step and generation batch of each draw that was used; the rest were drawn ahead."""
+        self.success = array("f")
+        """Success that came of each of them; empty in SFT and DPO."""
+        self.refused = array("i")
+        """Positions of draws whose groups were refused."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -83,20 +89,55 @@ class DrawLog(Checkpointable):
             self.rows.extend(self._draw(missing_count))
         return self.rows[position : position + count].tolist()
 
-    def record_used(self, step: int, count: int) -> None:
-        """Note that the next `count` draws were used in a step."""
-        self.steps.extend([step] * min(count, len(self.rows) - len(self.steps)))
+    def record_batch(self, step: int, batch: int, count: int) -> range:
+        """Note that the next `count` draws were used in a batch; returns their positions."""
+        first = len(self.steps)
+        positions = range(first, min(first + count, len(self.rows)))
+        self.steps.extend([step] * len(positions))
+        self.batches.extend([batch] * len(positions))
+        return positions
+
+    def record_groups(
+        self, positions: range, ids: Sequence[str], groups: Sequence[GroupOutcome], refused: Collection[str]
+    ) -> None:
+        """Note what came of a batch of groups.
+
+        Args:
+            positions: of its draws.
+            ids: example of each of them.
+            groups: that came back and were read, in the order in which they were drawn.
+            refused: ids of examples whose groups were refused.
+        """
+        self.success.extend([UNKNOWN] * (positions.stop - len(self.success)))
+        waiting = deque(groups)
+        for position, example in zip(positions, ids, strict=True):
+            if example in refused:
+                self.refused.append(position)
+            if waiting and waiting[0].example == example:
+                successes = waiting.popleft().successes
+                self.success[position] = sum(successes) / len(successes)
 
     def columns(self, pool: Pool) -> dict[str, pa.Array]:
-        """Columns of draws.parquet: a row for each draw, without a step where it was drawn ahead and never used."""
+        """Columns of draws.parquet: a row for each draw, null for what is not known of it."""
         cells = [pool.cells[cell] for cell in pool.cell_of[np.array(self.rows, dtype=np.int64)]]
+        is_refused = np.zeros(len(self.rows), dtype=bool)
+        is_refused[np.array(self.refused, dtype=np.int64)] = True
         return {
             "draw": pa.array(np.arange(len(self.rows))),
-            "step": pa.array([*self.steps, *[None] * (len(self.rows) - len(self.steps))], pa.int64()),
+            "step": self._nullable(self.steps, pa.int64()),
+            "batch": self._nullable(self.batches, pa.int64()),
             "example": pa.array([pool.ids[row] for row in self.rows], pa.string()),
             "task": pa.array([cell.task for cell in cells], pa.string()),
             "level": pa.array([cell.level for cell in cells], pa.float64()),
+            "refused": pa.array(is_refused),
+            "success": self._nullable(self.success, pa.float32()),
         }
+
+    def _nullable(self, known: array[Any], kind: pa.DataType) -> pa.Array:
+        """A value for each draw, null for `UNKNOWN`."""
+        values = np.full(len(self.rows), UNKNOWN, dtype=known.typecode)
+        values[: len(known)] = known
+        return pa.array(values, kind, mask=values == UNKNOWN)
 
 
 class RunSteering(Checkpointable):
@@ -175,7 +216,9 @@ class RunSteering(Checkpointable):
         groups = read_rewards(groups, self.reward_range)
         actions = self.engine.observe(groups, Signals(step, self.beta, kl))
         refused = {action.target for action in actions if action.kind == "refuse"}
-        self.draws.record_used(step, rows)
+        positions = self.draws.record_batch(step, self.batches, rows)
+        ids = [self.pool.ids[self.draws.rows[position]] for position in positions]
+        self.draws.record_groups(positions, ids, groups, refused)
         self.rollouts += completions
         line = group_line(groups, refused) | {"rollouts": self.rollouts}
         self._finish_batch(step, groups, rows, actions, line)
@@ -224,7 +267,7 @@ class RunSteering(Checkpointable):
             line: what they showed, by `loss_line` or `pair_line`.
         """
         actions = self.engine.observe(outcomes, Signals(step, self.beta))
-        self.draws.record_used(step, rows)
+        self.draws.record_batch(step, self.batches, rows)
         for outcome in outcomes:
             if isinstance(outcome, SFTOutcome):
                 self._loss_tokens[outcome.task] += outcome.tokens
