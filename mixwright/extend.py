@@ -83,15 +83,8 @@ if TYPE_CHECKING:
     from mixwright.measure.bases import base_name
     from mixwright.measure.passes import ExampleRollouts, Passes
     from mixwright.measure.row_losses import RowLosses
-    from mixwright.mine.choosing import TrainRows, check_row_count, count_to_keep, draw_few_rows
-    from mixwright.mine.short_trainings import (
-        SHORT_TRAINING_LIMITS,
-        Losses,
-        copy_with_adapter,
-        draw_batches,
-        read_losses,
-        train_on,
-    )
+    from mixwright.mine.choosing import TrainRows, check_row_count
+    from mixwright.mine.short_trainings import Losses, copy_with_adapter, draw_batches, train_on
     from mixwright.plan.baseline import as_shares, task_counts, weights_only
     from mixwright.records import (
         Alarm,

@@ -198,7 +198,7 @@ def check_miner(cls: type[Miner], learner: Learner) -> None:
         require(
             set(example.extra["parents"]) <= ids_by_split[example.split], "parents are training rows, or rows to rehearse"
         )
-    require(bool(mine(miner, cls.__name__, corpus, rows, lent).counts), "the stage takes it")
+    require(bool(mine(miner, cls.__name__, corpus, rows, lent)[1].tasks), "the stage takes it")
 
 
 def check_arm(cls: type[Arm]) -> None:

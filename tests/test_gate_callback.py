@@ -17,6 +17,7 @@ from trl import DPOConfig, DPOTrainer, GRPOTrainer, KTOConfig, KTOTrainer, SFTTr
 
 from mixwright import GateCallback
 from mixwright.corpus import Corpus
+from mixwright.corpus.chosen_graders import FirstAnswer
 from mixwright.errors import InputError
 from mixwright.records import Example
 
@@ -203,11 +204,11 @@ def test_answers_in_sentences_are_read(tmp_path: Path, caplog: pytest.LogCapture
     rows = [Example(f"w{n}", "letters", f"What is the opposite of thing {n}?", answer=word) for n, word in enumerate(words)]
     corpus = Corpus.from_examples(rows, {"letters": "exact"})
     gate = GateCallback(corpus, every=5)
-    gate._choose_graders([(f"The opposite of it is {row.answer}.", False) for row in gate.items])
+    gate._choose_graders([FirstAnswer(row, f"The opposite of it is {row.answer}.", False) for row in gate.items])
     assert gate.corpus.tasks["letters"].grader == "includes"
     assert "gate: letters: grader includes, because" in caplog.text
     named = GateCallback(corpus, every=5, graders={"letters": "exact"})
-    named._choose_graders([(f"The opposite of it is {row.answer}.", False) for row in named.items])
+    named._choose_graders([FirstAnswer(row, f"The opposite of it is {row.answer}.", False) for row in named.items])
     assert named.corpus.tasks["letters"].grader == "exact"
 
 

@@ -18,16 +18,17 @@ from mixwright.catalog import create
 from mixwright.corpus import Corpus
 from mixwright.errors import InputError
 from mixwright.learner.prompt_form import PromptForm
-from mixwright.mine.choosing import TrainRows, check_row_count, count_to_keep, train_rows
+from mixwright.mine.choosing import TrainRows, check_row_count, train_rows
 from mixwright.mine.job import (
     is_mined,
     mined_from_digest,
 )
-from mixwright.mine.stage import MIN_TASK_ROWS, Mining, mine, summary_of, with_min_rows, write_mined
+from mixwright.mine.stage import MIN_TASK_ROWS, mine, summary_of, with_min_rows, write_mined
 from mixwright.plan.mined_rows import export_rows, make_record
-from mixwright.records import Example, MinedRow, MiningResult
+from mixwright.records import Example, MinedRow, MiningResult, MiningSummary, TaskRows
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import RunFolder
+from mixwright_extras.miners.influence import count_to_keep
 from mixwright_extras.scan.table import Scan
 
 
@@ -59,8 +60,8 @@ def test_shares_are_of_one_row_at_least() -> None:
 def test_rows_that_were_not_scanned_are_told(corpus: Corpus, tmp_path: Path) -> None:
     part = Corpus.from_examples(list(corpus)[:60])
     rows = samples.rows_to_choose(part, ())
-    found = mine(Fixed(of_task(part, "add")), "fixed", corpus, rows, None)  # type: ignore[arg-type]
-    assert any("60 of 96 training rows were scanned" in note for note in found.mined.notes)
+    _, summary = mine(Fixed(of_task(part, "add")), "fixed", corpus, rows, None)  # type: ignore[arg-type]
+    assert any("60 of 96 training rows were scanned" in note for note in summary.notes)
 
 
 def test_a_scan_of_a_sample_is_not_replaced(corpus: Corpus, tmp_path: Path) -> None:
@@ -98,12 +99,15 @@ def test_a_held_out_row_from_a_miner_is_refused(corpus: Corpus, tmp_path: Path) 
 
 def test_a_task_keeps_its_least_rows_and_changed_shares_are_said(corpus: Corpus, tmp_path: Path) -> None:
     chosen = [*of_task(corpus, "add"), of_task(corpus, "times")[7]]
-    found = mine(Fixed(chosen), "fixed", corpus, samples.rows_to_choose(corpus, ("el2n",)), None)  # type: ignore[arg-type]
-    assert found.counts == {"add": (48, 49 - MIN_TASK_ROWS), "times": (48, MIN_TASK_ROWS)}  # as many as were chosen
-    assert [row.id for row in found.mined.rows[:3]] == chosen[:3]  # what was chosen last gives way
-    assert found.shifts()["times"] == pytest.approx((0.5, MIN_TASK_ROWS / 49))
-    assert any("times" in note and "put back" in note for note in found.mined.notes)
-    assert sum("training rows." in note for note in found.mined.notes) == 2
+    rows = samples.rows_to_choose(corpus, ("el2n",))
+    mined, summary = mine(Fixed(chosen), "fixed", corpus, rows, None)  # type: ignore[arg-type]
+    as_many = {"add": TaskRows(48, 49 - MIN_TASK_ROWS), "times": TaskRows(48, MIN_TASK_ROWS)}
+    assert summary.tasks == as_many, "as many as were chosen"
+    assert [row.id for row in mined.rows[:3]] == chosen[:3]  # what was chosen last gives way
+    share = f"Task times has {MIN_TASK_ROWS / 49:.1%} of the mined rows and 50.0% of the training rows."
+    assert share in summary.notes
+    assert any("times" in note and "put back" in note for note in summary.notes)
+    assert sum("training rows." in note for note in summary.notes) == 2
 
 
 @pytest.mark.parametrize(("count", "keep"), [(60, 0.05), (250, 0.1)])
@@ -124,16 +128,17 @@ def test_the_files_hold_what_was_chosen(corpus: Corpus, tmp_path: Path) -> None:
         tuple(MinedRow(name, "why") for name in names),
         simple_rule_rows=(MinedRow("m6", "of it"),),
     )
-    path = write_mined(Mining(mined, {"add": (48, 30), "times": (48, 0)}, 1.5), tmp_path)
+    tasks = {"add": TaskRows(48, 30), "times": TaskRows(48, 0)}
+    summary = MiningSummary("m", "chosen rows", 30, 96, tasks, "", (), "1.5 CPU seconds")
+    path = write_mined(mined, summary, tmp_path)
     assert pq.read_table(path).to_pylist()[0] == {"id": names[0], "reason": "why"}
     assert pq.read_table(tmp_path / "m.simple_rule.parquet")["id"].to_pylist() == ["m6"]
     told = summary_of(path)
     assert told is not None
-    assert (told.rows, told.training_rows) == (30, 96)
-    assert told.price == "1.5 CPU seconds"
+    assert told == summary
     (tmp_path / "own.json").write_text("[]")
     assert summary_of(tmp_path / "own.parquet") is None, "beside a table of one's own may stand anything"
-    write_mined(Mining(dataclasses.replace(mined, simple_rule_rows=()), {}, 0.0), tmp_path)
+    write_mined(dataclasses.replace(mined, simple_rule_rows=()), summary, tmp_path)
     assert not (tmp_path / "m.simple_rule.parquet").exists(), "of an earlier mining"
     export_rows(path, corpus, tmp_path / "out")
     rows = [json.loads(line) for line in (tmp_path / "out" / "rows.jsonl").read_text().splitlines()]
@@ -279,8 +284,8 @@ def test_a_table_is_taken_over_while_nothing_it_was_made_of_changed(corpus: Corp
     run, rows = RunFolder(tmp_path), samples.rows_to_choose(corpus, ("el2n",))
     digest = mined_from_digest(rows, {"keep": 0.5}, 0)
     assert not is_mined(run, "fixed", digest)
-    found = mine(Fixed(of_task(corpus, "add")), "fixed", corpus, rows, None)  # type: ignore[arg-type]
-    table = write_mined(found, tmp_path / "mine", digest)
+    found = mine(Fixed(of_task(corpus, "add")), "fixed", corpus, rows, None, mined_from=digest)  # type: ignore[arg-type]
+    table = write_mined(*found, tmp_path / "mine")
     assert is_mined(run, "fixed", digest)
     others = (
         mined_from_digest(rows, {"keep": 0.4}, 0),

@@ -13,6 +13,7 @@ import pytest
 from mixwright.config import CorpusConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.graded import read_graded
+from mixwright.corpus.identity import build_table
 from mixwright.errors import InputError
 from mixwright.learner.learner import Completion
 from mixwright.mine.own_answers import (
@@ -21,9 +22,9 @@ from mixwright.mine.own_answers import (
     read_rows,
     rehearsal_rows,
     usable_prompts,
-    write_rows,
 )
 from mixwright.records import Example, plain
+from mixwright.run.folder import write_table
 
 
 class Answers:
@@ -62,8 +63,8 @@ def test_tasks_whose_answers_are_cut_get_twice_the_room_and_others_do_not() -> N
     found = answer_prompts(model, rows("short", (3, 5, 7, 90)) + rows("long", (40, 60, 100, 100)), max_new_tokens=256)  # type: ignore[arg-type]
     assert model.rooms == [(8, 32), (4, 64), (2, 128)]
     assert Counter(row.task for row in found.rows) == {"short": 3, "long": 4}
-    assert found.room == {"short": 32, "long": 128}
-    assert found.rollouts == 14
+    assert [note.split()[-2] for note in found.notes if "the others" not in note] == ["128"]
+    assert "3 of 4 prompts ended within 32 tokens; the others are left out" in found.notes[1]
     assert [plain(row.target).count("so") for row in found.rows] == [3, 5, 7, 40, 60, 100, 100]
     assert {row.extra["parents"][0] for row in found.rows} == {row.id.removesuffix(":own") for row in found.rows}
 
@@ -211,7 +212,7 @@ def test_rows_to_rehearse_are_trained_on_where_a_plan_names_their_task(tmp_path:
         tmp_path, '{"task": "chat", "prompt": "Say hello", "completion": "Hello!"}\n{"task": "old", "prompt": "3 x"}\n'
     )
     made = rehearsal_rows(read, Answers)  # type: ignore[arg-type]
-    assert (made.rows_with_completion, made.rollouts, len(made.rows)) == (1, 1, 2)
+    assert ([plain(row.target) for row in made.rows].count("Hello!"), len(made.rows)) == (1, 2)
     whole = read.with_rehearsal(made.rows)
     assert {cell.key: (cell.count, cell.rehearsal_rows) for cell in whole.cells_with_rehearsal()} == {
         "chat": (0, 1),
@@ -221,7 +222,7 @@ def test_rows_to_rehearse_are_trained_on_where_a_plan_names_their_task(tmp_path:
     assert sorted(row.task for row in whole.training(["old"])) == ["new", "new", "new", "old"]
     assert [plain(row.target) for row in whole.training(["old"]) if row.task == "old"] == ["so so so"]
     assert len(whole.training()) == 3
-    write_rows(tmp_path / "rows.parquet", made.rows)
+    write_table(tmp_path / "rows.parquet", build_table(made.rows))
     assert [row.id for row in read_rows(tmp_path / "rows.parquet")] == [row.id for row in made.rows]
     assert whole.without_rehearsal().digest() == read.without_rehearsal().digest()
 

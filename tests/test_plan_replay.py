@@ -33,7 +33,7 @@ def answered(count: int, kinds: int = 4) -> tuple[Example, ...]:
 
 
 def plan_with(monkeypatch: pytest.MonkeyPatch, call: Call, rows: list[dict[str, Any]], own: int, *more: str) -> list[Any]:
-    made = RehearsalRows(answered(own), ("a note",), 0, own, {})
+    made = RehearsalRows(answered(own), ("a note",))
     monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, **_: made)
     checkpoint("model", chat="prompt" not in rows[0])
     code, out, err = call("plan", "model", write("train.jsonl", rows), *more)
@@ -82,7 +82,7 @@ def test_half_of_the_requests_are_asked_beside_the_tools_of_the_rows(call: Call,
         """Answer every request, the second one by a call."""
         asked.extend(corpus.select(split="rehearse"))
         made = [replace(row, target="find(a=1)" if number == 1 else "Yes") for number, row in enumerate(asked)]
-        return RehearsalRows(tuple(made), (), 0, len(made), {})
+        return RehearsalRows(tuple(made), ())
 
     monkeypatch.setattr(replaying, "rehearsal_rows", rehearse)
     checkpoint("model", chat=True)
@@ -135,7 +135,7 @@ def test_held_out_rows_stay_out_and_a_folder_is_a_task_of_each_file(call: Call, 
 def test_files_of_several_forms_make_a_mix_of_one_form_that_goes_with_its_plan(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = RehearsalRows(answered(9), (), 0, 9, {})
+    made = RehearsalRows(answered(9), ())
     monkeypatch.setattr(replaying, "rehearsal_rows", lambda corpus, load, **_: made)
     checkpoint("model", chat=True)
     Path("two").mkdir()

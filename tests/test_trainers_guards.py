@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from datasets import Dataset
 from trainers_tiny import grpo_config, make, rows, script
+from trl.trainer.grpo_trainer import GRPOTrainer
 
 from mixwright import SteeredGRPOTrainer, SteeringConfig
 from mixwright.errors import InputError
@@ -70,7 +71,13 @@ def test_a_run_whose_refusals_do_not_hold_is_stopped_before_its_step(
 
     trainer = make(SteeredGRPOTrainer, tmp_path, steering=True, reward_funcs=distinct)
     script(trainer, lambda groups: [Action("refuse", groups[0].example, None, "test")])
-    monkeypatch.setattr("mixwright.trainers.grpo.mask_refused", lambda rewards, groups, size: rewards)
+    generate = GRPOTrainer._generate_and_score_completions
+
+    def generate_with_advantages(*args: Any) -> Any:
+        output = generate(*args)
+        return output | {"advantages": output["advantages"].nan_to_num() + 1}
+
+    monkeypatch.setattr(GRPOTrainer, "_generate_and_score_completions", generate_with_advantages)
     with pytest.raises(RuntimeError, match="a refused group has advantages other than 0"):
         trainer.train()
     assert trainer.state.global_step == 0

@@ -16,12 +16,12 @@ from trial_parts import start_run, try_folder
 
 from mixwright.config import CorpusConfig, MeasureConfig, ModelConfig, RunConfig, TrainConfig, TrialConfig
 from mixwright.corpus import Corpus
+from mixwright.corpus.identity import build_table
 from mixwright.errors import InputError
 from mixwright.learner.load import load_learner
-from mixwright.mine.own_answers import write_rows
 from mixwright.records import Example, Plan, Stage, TrialResult
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, read_json, write_plan
+from mixwright.run.folder import RunFolder, read_json, write_plan, write_table
 from mixwright.run.workers import Job, Workers
 from mixwright.trial.arm_roles import assign_roles, choose_arms
 from mixwright.trial.data_rows import choose_rows, data_notes, data_path, read_data, repeat_to_fill, restrict_plan
@@ -179,9 +179,10 @@ def test_all_rows_are_those_that_a_plan_rehearses_too(tmp_path: Path) -> None:
     stage = Stage("main", "sft", STEPS, {"a": 0.5, "kept": 0.5}, rehearse=("kept",))
     write_plan(run.plan, Plan("by hand", (stage,)))
     write_selection(run.path / "mine" / "clean.parquet", ["a1", "a2"])
-    write_rows(run.path / "mine" / "rehearsal.parquet", kept)
+    write_table(run.path / "mine" / "rehearsal.parquet", build_table(kept))
     assert checked_trial(CheckedRun(CONFIG, run, corpus)).data is not None
-    write_rows(run.path / "mine" / "rehearsal.parquet", [dataclasses.replace(kept[0], target=None, answer="0")])
+    unanswered = [dataclasses.replace(kept[0], target=None, answer="0")]
+    write_table(run.path / "mine" / "rehearsal.parquet", build_table(unanswered))
     for data in ("clean", None):
         config = dataclasses.replace(CONFIG, trial=dataclasses.replace(CONFIG.trial, data=data))
         with pytest.raises(InputError, match="'target' in every training row"):
@@ -209,7 +210,7 @@ def test_rows_to_rehearse_of_a_plan_by_hand_are_made_before_it_is_trained_on(
             checked_plan(checked)
         opened = nullcontext((Here(), checked))
         monkeypatch.setattr(running, "open_with_workers", lambda *_, opened=opened, **__: opened)
-        monkeypatch.setattr(running, "try_plan", lambda run, trial, workers, **_: read_kept(trial.corpus))
+        monkeypatch.setattr(running, "run_trial", lambda trial, **_: read_kept(trial.corpus))
         done = getattr(running, verb)(config, tmp_path / verb)
         assert read_kept(checked_plan(checked)[1]) == [row.id for row in kept]
         assert verb == "steer" or done == [row.id for row in kept]

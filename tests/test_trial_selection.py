@@ -7,11 +7,11 @@ import pytest
 
 from mixwright.estimates.items import Item, Items
 from mixwright.estimates.outcome import ItemScores
-from mixwright.records import Effect, Plan, SeedRow, Selection, Stage, TrialResult
+from mixwright.records import Effect, MiningSummary, Plan, SeedRow, Selection, Stage, TrialResult
 from mixwright.trial.arm_plans import permuted_weights
 from mixwright.trial.arm_roles import nulls_for_objective
 from mixwright.trial.effects import Contrast, Findings, contrasts, effects_by_task, effects_of
-from mixwright.trial.selection import MinedTable, advise, format_selection
+from mixwright.trial.selection import advise, format_selection
 
 SEEDS, ITEMS = 8, 80
 AGAINST = ("frozen", "all", "random_like")
@@ -36,7 +36,7 @@ def compared(success: Mapping[str, float], seeds: int = SEEDS, flips: int = 3) -
 
 
 def advised(found: list[Contrast]) -> Selection:
-    table = MinedTable("best", 50, 1000, new_rows=False, rule="7 rows alone")
+    table = MiningSummary("best", "chosen rows", 50, 1000, {}, "7 rows alone", (), "")
     return advise(table, found, costs={"all": 10.0, "mined": 9.0}, price="3 trainings")
 
 
@@ -100,7 +100,7 @@ def test_success_of_nobody_compares_no_rows_and_the_loss_is_told() -> None:
     findings = Findings(table, "greedy", 0.05)
     found = contrasts(findings, [("mined", arm) for arm in AGAINST])
     costs = {"all": 10.0, "mined": 9.0}
-    table = MinedTable("best", 5, 100, new_rows=False)
+    table = MiningSummary("best", "chosen rows", 5, 100, {}, "", (), "")
     selection = advise(table, found, costs=costs, price="3 trainings", any_right=False)
     assert selection.advice == "cannot tell"
     assert selection.advice not in ("train on it", "fewer rows do")

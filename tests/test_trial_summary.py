@@ -13,7 +13,7 @@ from mixwright.errors import InputError
 from mixwright.records import Measurement
 from mixwright.run.folder import RunFolder, answers_file, read_json, write_json
 from mixwright.trial.arm_roles import assign_roles
-from mixwright.trial.judging import proof_of
+from mixwright.trial.effects import proof_of
 from mixwright.trial.seed_rows import BranchInfo, branch_rows, read_branch, target_tokens
 from mixwright.trial.summary import summarise
 

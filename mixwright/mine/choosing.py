@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mixwright.errors import InputError
-from mixwright.records import Example
 
 if TYPE_CHECKING:
     from mixwright.corpus import Corpus
@@ -57,13 +56,3 @@ def check_row_count(count: int, needed_count: int) -> None:
             str(count),
             "Keep all rows, because there are so few.",
         )
-
-
-def count_to_keep(count: int, keep: float) -> int:
-    """How many of `count` rows a share is: one at least."""
-    return min(max(round(keep * count), 1), count)
-
-
-def draw_few_rows(rows: Sequence[Example], limit: int, rng: np.random.Generator) -> list[Example]:
-    """At most so many rows, drawn at random, in the order of the corpus."""
-    return [rows[at] for at in np.sort(rng.permutation(len(rows))[:limit]).tolist()]

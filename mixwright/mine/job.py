@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import mixwright
 from mixwright.config import MineConfig, RunConfig
 from mixwright.corpus.corpus import REHEARSE_SPLIT
+from mixwright.corpus.identity import build_table
 from mixwright.learner.bases import base_of, build_base
 from mixwright.mine.choosing import check_row_count
-from mixwright.mine.own_answers import read_rows, rehearsal_rows, write_rows
+from mixwright.mine.own_answers import read_rows, rehearsal_rows
 from mixwright.mine.stage import make_miner, mine, summary_of, write_mined
 from mixwright.records import to_data
 from mixwright.run.checked import CheckedRun
-from mixwright.run.folder import RunFolder, write_json
+from mixwright.run.folder import RunFolder, write_table
 from mixwright.run.workers import Job, Workers
 
 if TYPE_CHECKING:
@@ -135,22 +136,13 @@ def answer_prompts_to_rehearse(job: MineJob) -> list[str]:
             return KeepingLearner(stack.enter_context(load_writing(config, job.base)), answers_file)
 
         rehearsal = rehearsal_rows(Corpus.load(run.corpus), load)
-    path = table_file(run, job.miner)
-    write_json(path.with_suffix(".json"), rehearsal.summary())
-    write_rows(path, rehearsal.rows)  # last: by it a run knows that they were written
+    write_table(table_file(run, job.miner), build_table(rehearsal.rows))  # last: by it a run knows that they were written
     run.drop_kept()
     return list(rehearsal.notes)
 
 
-def load_with_rehearsal(folder: RunFolder) -> Corpus:
-    """The corpus of a run with its rows to rehearse as they are trained on; without any before they were made."""
-    from mixwright.corpus import Corpus
-
-    return with_mined_rehearsal(folder, Corpus.load(folder.corpus))
-
-
 def with_mined_rehearsal(folder: RunFolder, corpus: Corpus) -> Corpus:
-    """The corpus with the rows of mine/rehearsal.parquet in place of the rows to rehearse that it was read with."""
+    """The corpus with the rows of mine/rehearsal.parquet, or none before they were made, as its rows to rehearse."""
     if not len(corpus.select(split=REHEARSE_SPLIT)):
         return corpus
     table = table_file(folder, REHEARSAL_TABLE)
@@ -171,5 +163,6 @@ def mine_in_worker(job: MineJob) -> None:
     corpus, miner = Corpus.load(run.corpus), make_miner(job.miner, job.options)
     rows = miner.read_rows(corpus, run, job.base)
     with load_writing(config, job.base) if miner.NEEDS_MODEL else contextlib.nullcontext() as learner:
-        mining = mine(miner, job.miner, corpus, rows, learner, seed=config.seed)
-    write_mined(mining, table_file(run, job.miner).parent, mined_from_digest(rows, job.options, config.seed))
+        digest = mined_from_digest(rows, job.options, config.seed)
+        mined, summary = mine(miner, job.miner, corpus, rows, learner, seed=config.seed, mined_from=digest)
+    write_mined(mined, summary, table_file(run, job.miner).parent)

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 from mixwright.audit.leaks import find_leaks
 from mixwright.corpus.chosen_graders import SENTENCE_GRADER
 from mixwright.corpus.corpus import REHEARSE_SPLIT
-from mixwright.corpus.identity import build_table, prompt_key
+from mixwright.corpus.identity import prompt_key
 from mixwright.corpus.proposed_graders import proposed_graders
 from mixwright.corpus.rows import SCHEMA, decode
 from mixwright.errors import InputError, join_some
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import Example, plain
-from mixwright.run.folder import write_table
 from mixwright.words import copies_prompt, repeats_itself
 
 if TYPE_CHECKING:
@@ -46,24 +45,6 @@ class RehearsalRows:
     """With a completion each; `extra` has `parents` and `provenance`."""
     notes: tuple[str, ...]
     """What was left out, and what the model answered; a sentence each."""
-    rows_with_completion: int
-    """Rows among them that had a completion."""
-    rollouts: int
-    """Completions that were written, which are charged."""
-    room: dict[str, int]
-    """Task -> tokens that answers were given."""
-
-    def summary(self) -> dict[str, Any]:
-        """Counts, room and notes as JSON values."""
-        tasks = dict(sorted(Counter(row.task for row in self.rows).items()))
-        own_answers = len(self.rows) - self.rows_with_completion
-        counts = {
-            "rows": len(self.rows),
-            "given": self.rows_with_completion,
-            "own answers": own_answers,
-            "rollouts": self.rollouts,
-        }
-        return {"miner": "rehearsal", "kind": "new rows", **counts, "tasks": tasks, "room": self.room, "notes": self.notes}
 
 
 def rehearsal_rows(
@@ -85,21 +66,15 @@ def rehearsal_rows(
         InputError: as `answer_prompts`.
     """
     ready, prompts, notes = usable_prompts(corpus)
-    answered = RehearsalRows((), (), 0, 0, {})
+    answered = RehearsalRows((), ())
     if prompts:
         answered = answer_prompts(load(), prompts, max_new_tokens=max_new_tokens, seconds_left=seconds_left)
         answered = _without_wrong_answers(answered, prompts, corpus)
-    rows, notes = (*ready, *answered.rows), (*notes, *answered.notes)
-    return replace(answered, rows=rows, notes=notes, rows_with_completion=len(ready))
-
-
-def write_rows(path: Path, rows: Sequence[Example]) -> None:
-    """Write rows as a table with the columns of a corpus, atomically."""
-    write_table(path, build_table(rows))
+    return RehearsalRows((*ready, *answered.rows), (*notes, *answered.notes))
 
 
 def read_rows(path: Path) -> list[Example]:
-    """Read what `write_rows` wrote. Raises InputError for a file that is broken."""
+    """Read a table with the columns of a corpus. Raises InputError for a file that is broken."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -218,7 +193,7 @@ def answer_prompts(
 
     shown = [row for row in prompts if not row.extra.get("tools")]
     waiting = fitting = with_room(shown)
-    notes, rollouts, copies = [], 0, 0
+    notes, copies = list[str](), 0
     if left_out := len(prompts) - len(shown):
         lack = "they have tools, which are not shown to the model here, so its answers would differ"
         notes.append(f"{left_out} of {len(prompts)} requests to replay are left out: {lack}.")
@@ -243,7 +218,6 @@ def answer_prompts(
             )
             completions += [(row, completion) for row, (completion,) in zip(part, texts, strict=True)]
             seconds_per_token = 0.0 if seconds_left is None else (seconds - seconds_left()) / tokens
-        rollouts += len(completions)
         room |= dict.fromkeys({row.task for row, _ in completions}, answer_tokens)
         for row, completion in completions:
             ended |= {row.id} if completion.finished else set()
@@ -279,7 +253,7 @@ def answer_prompts(
         f"{'' if ended_counts[task] == count else '; the others are left out'}."
         for task, count in sorted(prompt_counts.items())
     ]
-    return RehearsalRows(tuple(rows), tuple(notes), 0, rollouts, room)
+    return RehearsalRows(tuple(rows), tuple(notes))
 
 
 def _last_message(row: Example) -> str:

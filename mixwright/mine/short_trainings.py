@@ -1,4 +1,4 @@
-"""Short trainings of copies of the model: some steps on numbered rows, and the losses of rows afterwards."""
+"""Short trainings of copies of the model: some steps on numbered rows."""
 
 # ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
 
@@ -14,20 +14,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from mixwright.config import MAX_LEARNING_RATE
-
 Losses = Callable[[nn.Module, np.ndarray], Float[Tensor, " rows"]]
 """(model, row numbers) -> nats per target token of each row, with gradients."""
 
 WARMUP_STEPS = 5
 """Steps over which each branch's learning rate rises: Adam's first steps are as long as its later ones."""
-SHORT_TRAINING_LIMITS = {
-    "steps": (1, 1e6),
-    "runs": (2, 100),
-    "batch": (1, 1e5),
-    "learning_rate": (1e-12, MAX_LEARNING_RATE),
-}
-"""What a miner's options of short trainings may be."""
 
 
 def copy_with_adapter(model: Any, rank: int, seed: int) -> Any:
@@ -77,10 +68,3 @@ def train_on(
         optimizer.step()
         if calls_by_step and step in calls_by_step:
             calls_by_step[step]()
-
-
-def read_losses(model: nn.Module, losses: Losses, rows: np.ndarray, batch: int) -> np.ndarray:
-    """Nats per token of each row."""
-    with torch.no_grad():
-        batch_losses = [losses(model, rows[first_row : first_row + batch]) for first_row in range(0, len(rows), batch)]
-    return torch.cat(batch_losses).double().cpu().numpy()

@@ -6,7 +6,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,27 +33,6 @@ MIN_TASK_ROWS = 20
 """Rows that a task keeps at least, as far as its share of the rows that are kept goes."""
 
 
-@dataclass(frozen=True)
-class Mining:
-    """What was mined, and what it does to the data."""
-
-    mined: MiningResult
-    """Rows of the miner, and those that were put back."""
-    counts: Mapping[str, tuple[int, int]]
-    """Per task: training rows, and mined rows."""
-    seconds: float
-    """CPU seconds of the miner."""
-
-    def shifts(self) -> dict[str, tuple[float, float]]:
-        """Share of each task among training rows and among mined rows, if they differ by over `NOTED_SHIFT_SHARE`."""
-        before, after = (max(sum(pair[index] for pair in self.counts.values()), 1) for index in (0, 1))
-        shares = {
-            task: (training_count / before, mined_count / after)
-            for task, (training_count, mined_count) in self.counts.items()
-        }
-        return {task: pair for task, pair in shares.items() if abs(pair[1] - pair[0]) > NOTED_SHIFT_SHARE}
-
-
 def make_miner(name: str, options: Mapping[str, Any]) -> Miner:
     """The miner of that name. Raises InputError for an unknown miner or option."""
     return catalog.create("miners", name, dict(options))
@@ -67,8 +46,9 @@ def mine(
     learner: Learner | None,
     *,
     seed: int = 0,
-) -> Mining:
-    """Run a miner, put back rows of tasks that it would prune below what is safe, and count.
+    mined_from: str = "",
+) -> tuple[MiningResult, MiningSummary]:
+    """Run a miner, put back rows of tasks that it would prune below what is safe, and count; what was mined, and a summary.
 
     Args:
         miner: the plug-in.
@@ -77,6 +57,7 @@ def mine(
         rows: those that may be chosen, with their columns.
         learner: for miners that read the model.
         seed: of the run.
+        mined_from: digest of what it is mined from.
 
     Raises:
         InputError: what the miner refuses, or rows that are no training rows of the corpus.
@@ -94,14 +75,35 @@ def mine(
     mined_counts = (
         Counter(task_by_id[row.id] for row in mined.rows) if mined.rows else Counter(row.task for row in mined.new_rows)
     )
-    mining = Mining(mined, {task: (counts[task], mined_counts[task]) for task in sorted({*counts, *mined_counts})}, seconds)
+    tasks = {task: TaskRows(counts[task], mined_counts[task]) for task in sorted({*counts, *mined_counts})}
     training_rows = corpus.table["split"].to_pylist().count("train")
     partial_note = [f"{len(task_by_id)} of {training_rows} training rows were scanned; the others were not considered."]
-    notes = partial_note[: training_rows > len(task_by_id)] + [
-        f"Task {task} has {after:.1%} of the mined rows and {before:.1%} of the training rows."
-        for task, (before, after) in mining.shifts().items()
+    notes = (*mined.notes, *partial_note[: training_rows > len(task_by_id)], *_note_shifts(tasks))
+    cost = f"{seconds:.3g} CPU seconds"
+    summary = MiningSummary(
+        name,
+        "new rows" if mined.new_rows else "chosen rows",
+        len(mined.new_rows or mined.rows),
+        training_rows=counts.total(),
+        tasks=tasks,
+        simple_rule=mined.simple_rule_description,
+        notes=notes,
+        price=f"{mined.rollouts:,} rollouts, {cost}" if mined.rollouts else cost,
+        mined_from=mined_from,
+    )
+    return mined, summary
+
+
+def _note_shifts(tasks: Mapping[str, TaskRows]) -> list[str]:
+    """Say which tasks' shares of the training rows and of the mined rows differ by over `NOTED_SHIFT_SHARE`."""
+    before = max(sum(rows.training_rows for rows in tasks.values()), 1)
+    after = max(sum(rows.mined_rows for rows in tasks.values()), 1)
+    shares = {task: (rows.training_rows / before, rows.mined_rows / after) for task, rows in tasks.items()}
+    return [
+        f"Task {task} has {mined:.1%} of the mined rows and {training:.1%} of the training rows."
+        for task, (training, mined) in shares.items()
+        if abs(mined - training) > NOTED_SHIFT_SHARE
     ]
-    return replace(mining, mined=replace(mined, miner=name, notes=(*mined.notes, *notes)))
 
 
 def with_min_rows(mined: MiningResult, tasks: Mapping[str, str]) -> MiningResult:
@@ -143,38 +145,21 @@ def with_min_rows(mined: MiningResult, tasks: Mapping[str, str]) -> MiningResult
     return replace(mined, rows=(*reversed(rows), *rows_put_back), notes=(*mined.notes, *notes))
 
 
-def write_mined(mining: Mining, folder: Path, mined_from: str = "") -> Path:
-    """Write `<miner>.parquet` and `<miner>.json`, a `MiningSummary`, into a folder; returns the table's path.
+def write_mined(mined: MiningResult, summary: MiningSummary, folder: Path) -> Path:
+    """Write `<miner>.parquet` and `<miner>.json`, the summary, into a folder; returns the table's path.
 
     Chosen rows have the columns id and reason; new rows have the columns of a corpus. The null of new rows stands in
     `<miner>.random_like.parquet`, rows of the simplest rule with the same knowledge in `<miner>.simple_rule.parquet`.
     """
-    mined = mining.mined
     kinds = {"": mined.new_rows or mined.rows, ".random_like": mined.null_rows, ".simple_rule": mined.simple_rule_rows}
     for kind, rows in kinds.items():
-        path = folder / f"{mined.miner}{kind}.parquet"
+        path = folder / f"{summary.miner}{kind}.parquet"
         if rows or not kind:
             write_table(path, _make_table(rows))
         else:
             path.unlink(missing_ok=True)  # of an earlier mining
-    write_json(folder / f"{mined.miner}.json", summarise(mining, mined_from))
-    return folder / f"{mined.miner}.parquet"
-
-
-def summarise(mining: Mining, mined_from: str) -> MiningSummary:
-    """Counts, what changed in the mix, notes and price."""
-    mined, seconds = mining.mined, f"{mining.seconds:.3g} CPU seconds"
-    return MiningSummary(
-        mined.miner,
-        "new rows" if mined.new_rows else "chosen rows",
-        len(mined.new_rows or mined.rows),
-        training_rows=sum(before for before, _ in mining.counts.values()),
-        tasks={task: TaskRows(before, after) for task, (before, after) in mining.counts.items()},
-        simple_rule=mined.simple_rule_description,
-        notes=tuple(mined.notes),
-        price=f"{mined.rollouts:,} rollouts, {seconds}" if mined.rollouts else seconds,
-        mined_from=mined_from,
-    )
+    write_json(folder / f"{summary.miner}.json", summary)
+    return folder / f"{summary.miner}.parquet"
 
 
 def summary_of(table: Path) -> MiningSummary | None:

@@ -137,8 +137,8 @@ def part_name(number: int, task: str, level: float | None) -> str:
     return f"{number:02d}_{re.sub(r'[^A-Za-z0-9.-]+', '_', cell_key(task, level))[:60].strip('._')}"
 
 
-def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
-    """Rows with the columns that TRL's trainer of the objective takes, beside id, task and level.
+def trl_rows(mix: Mix) -> Iterator[dict[str, Any]]:
+    """Rows in the order of the draws, with the columns that TRL's trainer of the objective takes, beside id, task and level.
 
     GRPO: prompt and answer. SFT: prompt and completion, or text where no row has a prompt, and the mask of a row that has
     one. DPO: chosen and rejected, and the prompt where there is one. Texts are strings or lists of messages. Tools are JSON.
@@ -146,7 +146,7 @@ def trl_rows(mix: Mix, rows: Iterable[int]) -> Iterator[dict[str, Any]]:
     Raises:
         InputError: a row lacks what the objective is trained on.
     """
-    for row in rows:
+    for row in mix.order:
         example = mix.corpus[int(row)]
         row_fields = {"id": example.id, "task": example.task, "level": example.level}
         yield row_fields | _trl_texts(example, mix.objective, prompted=mix.prompted) | tools_of(example)

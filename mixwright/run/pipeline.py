@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mixwright.audit.stage import audit_run_folder, complaints
 from mixwright.config import RunConfig
+from mixwright.learner.bases import build_base
 from mixwright.measure.bases import measure_start
 from mixwright.mine.job import mine_rehearsal, with_mined_rehearsal
 from mixwright.plan.stage import plan_run
@@ -22,7 +23,7 @@ from mixwright.run.opening import open_with_workers
 from mixwright.run.workers import Workers
 from mixwright.trial.data_rows import data_path
 from mixwright.trial.deadline import Deadline
-from mixwright.trial.stage import checked_trial, try_plan
+from mixwright.trial.stage import checked_trial, run_trial
 from mixwright.verdict.stage import write_verdict
 
 
@@ -61,7 +62,8 @@ def run(
         if is_stale(result, folder.plan, folder.settings, *table):
             trial = checked_trial(checked_run)
             say(f"trial: {', '.join(trial.arms.always_run)} on {config.trial.seeds} seeds; nulls only if a lever helps")
-            try_plan(checked_run, trial, workers, say=say, deadline=deadline)
+            build_base(checked_run, workers)
+            run_trial(replace(trial, workers=workers), say=say, deadline=deadline)
         return write_verdict(folder, gated=False)  # a run leaves with 0
 
 

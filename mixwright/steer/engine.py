@@ -186,13 +186,9 @@ class Engine:
         actions = self._gate_runner.refusals(rewarded_groups, self._pool.cell_of[row_indices].tolist())
         refused = {action.target for action in actions}
         admitted_groups = [group for group in rewarded_groups if group.example not in refused]
-        reason = ""
-        if self._stage.gates:
-            informative_count = sum(not group.no_signal for group in admitted_groups)
-            counts = informative_count, len(rewarded_groups)
-            reason, skip = self._policy.scale_by_informative_share(signals.step, *counts)
-            actions += [skip] if skip is not None else []
-        return actions + self._policy.react(signals, reason)
+        informative_count = sum(not group.no_signal for group in admitted_groups)
+        deciding_count = len(rewarded_groups) if self._stage.gates else 0
+        return actions + self._policy.react(signals, deciding_count, informative_count)
 
     def wanted_shares(self) -> dict[str, float]:
         """Share of draws each task should have, summing to 1."""
@@ -214,7 +210,7 @@ class Engine:
                 "kappa": float(kappa[cell_index]),
                 "state": state_of(int(sides[cell_index]), tries[cell_index], kappa_high=float(kappa_high[cell_index])),
                 "evidence": tries[cell_index],
-                "refused": self._gate_runner.refused_count(key),
+                "refused": self._gate_runner.refused[key],
             }
             for cell_index, key in enumerate(self._keys)
         }

@@ -16,6 +16,7 @@ follows from few informative groups and from alarms:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -37,14 +38,14 @@ class GateRunner(Checkpointable):
         note: writes a decision down.
     """
 
-    STATE_FIELDS = ("_verdicts", "_refused")
+    STATE_FIELDS = ("_verdicts", "refused")
 
     def __init__(self, gates: Sequence[Gate], keys: Sequence[str], states: Mapping[str, str], note: Note) -> None:
         self._gates, self._keys, self._states, self._note = gates, keys, states, note
         self._verdicts: dict[str, str] = {}
         """Last answer, by cell."""
-        self._refused: dict[str, int] = {}
-        """Groups refused, by cell."""
+        self.refused: Counter[str] = Counter()
+        """Groups refused so far, by cell."""
 
     def refusals(self, groups: Sequence[GroupOutcome], cells: Sequence[int]) -> list[Action]:
         """An action per example that is refused; `cells` are the numbers of the groups' cells.
@@ -59,10 +60,6 @@ class GateRunner(Checkpointable):
                 actions[group.example] = self._judge(group, self._keys[cell])
         return [action for action in actions.values() if action is not None]
 
-    def refused_count(self, key: str) -> int:
-        """Groups of the cell `task@level` refused so far."""
-        return self._refused.get(key, 0)
-
     def _judge(self, group: GroupOutcome, key: str) -> Action | None:
         """Ask the gates. A cell's refusal is logged, an unknown cell's first answer, and every change."""
         answers = [gate.admit(group) for gate in self._gates]
@@ -73,7 +70,7 @@ class GateRunner(Checkpointable):
         self._verdicts[key] = verdict
         if answer.admitted:
             return None
-        self._refused[key] = self.refused_count(key) + 1
+        self.refused[key] += 1
         return Action("refuse", group.example, None, answer.reason)
 
 
@@ -102,32 +99,25 @@ class Policy(Checkpointable):
         self.sent_lr_factor = 1.0
         """Learning-rate factor that the trainer last got."""
 
-    def scale_by_informative_share(self, step: int, informative: int, groups: int) -> tuple[str, Action | None]:
-        """Scale or skip the step of this batch.
+    def react(self, signals: Signals, groups: int = 0, informative: int = 0) -> list[Action]:
+        """Skip or scale a step by its groups; then controllers, monitors, and a learning-rate action if its factor changed.
 
         Args:
-            step: of the batch.
-            informative: informative groups: admitted, with rewards that differ.
-            groups: groups of the batch.
-
-        Returns:
-            The reason when the step is scaled or skipped (else ""), and the action that skips it, if any.
+            signals: of the step.
+            groups: groups of the batch; 0 where they do not decide.
+            informative: informative ones: admitted, with rewards that differ.
         """
-        self.lr_factor, min_share = 1.0, self._options.min_informative_share
-        if informative >= min_share * groups:
-            return "", None
-        reason = f"{informative} of {groups} groups are informative, fewer than {min_share:.0%}"
-        if informative:
-            self.lr_factor = informative / groups / min_share
-            return reason, None
-        reason += ", so only momentum would move the weights"
-        self._note(step, "skip_step", None, "step", reason)
-        return reason, Action("skip_step", "step", None, reason)
-
-    def react(self, signals: Signals, scaled_because: str) -> list[Action]:
-        """Controllers, then monitors, then one learning-rate action if its factor changed."""
         step, beta = signals.step, signals.beta
         actions, beta_reasons = list[Action](), list[str]()
+        min_share, reason, self.lr_factor = self._options.min_informative_share, "", 1.0
+        if informative < min_share * groups:
+            reason = f"{informative} of {groups} groups are informative, fewer than {min_share:.0%}"
+            if informative:
+                self.lr_factor = informative / groups / min_share
+            else:
+                reason += ", so only momentum would move the weights"
+                self._note(step, "skip_step", None, "step", reason)
+                actions.append(Action("skip_step", "step", None, reason))
         for controller in self._controllers:
             for action in controller.propose(replace(signals, beta=beta)):
                 if action.value is not None:
@@ -140,7 +130,7 @@ class Policy(Checkpointable):
         if beta != signals.beta:
             actions.append(Action("coefficient", "beta", beta, "; ".join(beta_reasons)))
         if self.lr_factor != self.sent_lr_factor:
-            because = scaled_because or "enough groups are informative again"
+            because = reason or "enough groups are informative again"
             self._note(step, "lr_factor", self.sent_lr_factor, self.lr_factor, because)
             self.sent_lr_factor = self.lr_factor
             actions.append(Action("lr_factor", "lr", self.lr_factor, because))

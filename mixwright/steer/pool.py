@@ -71,7 +71,7 @@ def make_pool(
         answers: gold answer per example, None where unknown; tells in the run how much answers depend on their prompts.
 
     Raises:
-        InputError: no examples, columns of different lengths, duplicate ids, or a level not finite.
+        InputError: no examples, columns of different lengths, duplicate ids, or a level that is no finite number.
     """
     size = len(ids)
     levels, answers = ([None] * size if column is None else column for column in (levels, answers))
@@ -99,7 +99,11 @@ def _places(values: Sequence[Hashable], distinct: Sequence[Hashable]) -> np.ndar
 
 def _levels(ids: Sequence[str], levels: Sequence[float | None], tasks: Sequence[str]) -> np.ndarray:
     """Levels as numbers, NaN where there is none, many-valued ones binned with a warning. Raises as `make_pool` does."""
-    level_numbers = np.array(levels, dtype=float)
+    try:
+        level_numbers = np.array(levels, dtype=float)
+    except (TypeError, ValueError) as error:
+        remedy = "Make them numbers, or leave them out; a trainer reads others by SteeringConfig(columns={'level': ...})."
+        raise InputError("numbers in the level column", str(error)[:120], remedy) from None
     for index in np.flatnonzero(~np.isfinite(level_numbers)).tolist():
         if levels[index] is not None:
             raise InputError(f"a finite level of example {ids[index]!r}", str(levels[index]), "Correct it, or leave it out.")

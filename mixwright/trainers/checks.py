@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
 from typing import Any
 
 from mixwright.errors import InputError
@@ -17,19 +16,18 @@ PLAIN_PROMPTS = (
     "`verdict` use that template, so they would ask the model in another format than it is trained in. Write prompts and "
     "completions as messages: [{'role': 'user', 'content': ...}]. If you want plain text, measure with --no-chat-template."
 )
-Refusal = tuple[Any, str, str]
-"""A value that is refused where it is true, what is wanted in its place, and what to do."""
-
-
-def refuse(refusals: Iterable[Refusal]) -> None:
-    """Raise InputError for the first value that is true."""
-    for value, wanted, remedy in refusals:
-        if value:
-            raise InputError(wanted, str(value), remedy)
+UNRESUMABLE_REMEDIES = {
+    "ignore_data_skip": "A resumed epoch would start from its first rows again. Steering skips rows without loading them "
+    "anyway.",
+    "auto_find_batch_size": "A second attempt would sample and count the same steps again. Set a batch size that fits.",
+    "save_on_each_node": "The state of a run is saved once, so let all nodes write to one shared output_dir.",
+    "enable_jit_checkpoint": "Its save on SIGTERM knows no steering. Set save_steps, and resume from the last save.",
+}
+"""Settings under which a resumed run, or a second attempt, would draw again: each -> why, and what to do."""
 
 
 def refuse_settings(args: Any, objective: str) -> None:
-    """Raise InputError for the trainer's settings under which nothing can be steered."""
+    """Raise InputError for the trainer's settings under which nothing can be steered, or no run resumed."""
     dataloader, dataset_settings = args.accelerator_config, getattr(args, "dataset_kwargs", None) or {}
     strategy, is_sft = getattr(args, "train_sampling_strategy", "random"), objective == "sft"
     one_by_one = "Rows are drawn one by one. To pack them, train with TRL on an export of the plan (--export trl)."
@@ -38,29 +36,19 @@ def refuse_settings(args: Any, objective: str) -> None:
     alone = "Every process must sample by itself, so that all sample the same rows."
     is_ordered = objective != "grpo" and strategy not in ("random", "sequential")
     skips = dataset_settings.get("skip_prepare_dataset") and "skip_prepare_dataset"
-    refuse(
-        [
-            (is_sft and args.packing, "packing=False under steering", one_by_one),
-            (is_sft and args.padding_free, "padding_free=False under steering", one_by_one),
-            (skips, "a dataset that TRL prepares", "Let TRL prepare the dataset."),
-            (is_ordered and strategy, "train_sampling_strategy 'random'", by_plan),
-            (dataloader.dispatch_batches, "dispatch_batches=None", alone),
-            (dataloader.split_batches, "split_batches=False", as_laid_out),
-        ]
-    )
-    refuse_unresumable(args)
-
-
-def refuse_unresumable(args: Any) -> None:
-    """Raise InputError for the trainer's settings under which a resumed run, or a second attempt, would draw again."""
-    remedies = {
-        "ignore_data_skip": "A resumed epoch would start from its first rows again. Steering skips rows without loading "
-        "them anyway.",
-        "auto_find_batch_size": "A second attempt would sample and count the same steps again. Set a batch size that fits.",
-        "save_on_each_node": "The state of a run is saved once, so let all nodes write to one shared output_dir.",
-        "enable_jit_checkpoint": "Its save on SIGTERM knows no steering. Set save_steps, and resume from the last save.",
-    }
-    refuse((getattr(args, name, False), f"{name}=False under steering", remedy) for name, remedy in remedies.items())
+    refusals: list[tuple[Any, str, str]] = [
+        (is_sft and args.packing, "packing=False under steering", one_by_one),
+        (is_sft and args.padding_free, "padding_free=False under steering", one_by_one),
+        (skips, "a dataset that TRL prepares", "Let TRL prepare the dataset."),
+        (is_ordered and strategy, "train_sampling_strategy 'random'", by_plan),
+        (dataloader.dispatch_batches, "dispatch_batches=None", alone),
+        (dataloader.split_batches, "split_batches=False", as_laid_out),
+    ]
+    for name, remedy in UNRESUMABLE_REMEDIES.items():
+        refusals.append((getattr(args, name, False), f"{name}=False under steering", remedy))
+    for value, wanted, remedy in refusals:
+        if value:
+            raise InputError(wanted, str(value), remedy)
 
 
 def has_plain_prompts(processing_class: Any, rows: Any) -> bool:

@@ -48,21 +48,6 @@ UNUSED_FIELD_REMEDIES = {
 """Fields that need what a run does not have."""
 
 
-def check_train_settings(train: TrainConfig) -> Any:
-    """TRL's config of a run, of which nothing is written; its `output_dir` means nothing.
-
-    Raises:
-        InputError: an objective without a trainer, a field that TRL's config does not know, a value it refuses, a field that
-            has its own setting or writes outside the run folder, or one under which nothing can be steered.
-    """
-    shared = {"output_dir": tempfile.gettempdir(), "learning_rate": train.learning_rate}
-    shared |= cheap_settings(find_device())
-    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # TRL sets names of its own that are to go
-        trl_config = make_config(train.objective, train, shared)
-        refuse_settings(trl_config, train.objective)
-    return trl_config
-
-
 @dataclass(frozen=True, slots=True)
 class SettingsJob:
     """Settings to try before anything is written."""
@@ -74,15 +59,20 @@ class SettingsJob:
 
 
 def resolve_settings(job: SettingsJob) -> dict[str, Any]:
-    """The settings that matter as the trainer resolves them, defaults included. Runs in a worker.
+    """The settings that matter as the trainer resolves them, defaults included. Runs in a worker; nothing is written.
 
     Raises:
-        InputError: as `check_train_settings`, or chats for a tokenizer without a chat template.
+        InputError: an objective without a trainer, a field that TRL's config does not know, a value it refuses, a field that
+            has its own setting or writes outside the run folder, one under which nothing can be steered, or chats for a
+            tokenizer without a chat template.
     """
     from mixwright.learner.load import check_checkpoint
 
-    config = job.config
-    resolved = check_train_settings(config.train)
+    config, train = job.config, job.config.train
+    shared = {"output_dir": tempfile.gettempdir(), "learning_rate": train.learning_rate, **cheap_settings(find_device())}
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):  # TRL sets names of its own that are to go
+        resolved = make_config(train.objective, train, shared)
+        refuse_settings(resolved, train.objective)
     if config.model.path != TINY_PREFIX:
         check_checkpoint(config.model.path, config.model.adapter, chats=job.chats)
     names = (

@@ -8,19 +8,19 @@ the temperature of its loss; it is read for the margins and never moved.
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from accelerate.utils import gather
+from datasets import Dataset
 from trl.trainer.dpo_trainer import DPOTrainer
 
 from mixwright.records import PairOutcome
 from mixwright.steer.beside.files import pair_line
 from mixwright.trainers.logprobs import capture_logprobs, output_at
-from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import bind_with_row_numbers
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
+from mixwright.trainers.row_trainer import RowTrainer
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig
 
 
 class SteeredDPOTrainer(RowTrainer, DPOTrainer):
@@ -40,14 +40,11 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
             sampling strategies of transformers).
     """
 
-    def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
-        config = read_steering(steering)
-        if config is None:
-            super().__init__(*args, **kwargs)
-            return
-        bound = bind_with_row_numbers(DPOTrainer, self, *args, **kwargs)
-        super().__init__(*bound.args[1:], **bound.kwargs)
-        self.steer_rows(config, bound.arguments["train_dataset"], objective="dpo")
+    OBJECTIVE, EXTENDED_METHODS = "dpo", ("compute_loss",)
+
+    def steer_rows(self, steering: SteeringConfig, dataset: Dataset) -> None:
+        """Put a run beside this trainer."""
+        super().steer_rows(steering, dataset)
         self._losses: list[torch.Tensor] = []
         """Of the micro-steps since the last optimiser step, on this process."""
 
@@ -72,22 +69,16 @@ class SteeredDPOTrainer(RowTrainer, DPOTrainer):
         self._losses.append(loss.detach().float())
         return loss
 
-    def hand_in(self, step: int) -> None:
-        """Hand the rows of the coming step to the run."""
-        row_indices, columns = self.take_collected(step)
-        run = self.steered
-        if run is None or not row_indices:
-            return
-        pairs, (*logprob_columns, tokens) = [], columns
-        for row_index, chosen, rejected, chosen_base, rejected_base in zip(row_indices, *logprob_columns, strict=True):
-            cell = run.pool.cells[run.pool.cell_of[row_index]]
-            row_fields = (run.pool.ids[row_index], cell.task, cell.level, step)
-            pairs.append(PairOutcome(*row_fields, chosen, rejected, chosen_base, rejected_base, self.beta))
+    def make_outcome(self, row: tuple[str, str, float | None, int], numbers: Sequence[float]) -> PairOutcome:
+        """Return what a pair showed."""
+        chosen, rejected, chosen_base, rejected_base, _ = numbers
+        return PairOutcome(*row, chosen, rejected, chosen_base, rejected_base, self.beta)
+
+    def make_line(self, outcomes: Sequence[Any], columns: Sequence[Sequence[float]]) -> dict[str, Any]:
+        """Return the line of a step's pairs."""
         losses: Any = gather(torch.stack(self._losses))
         self._losses.clear()
-        finite_pairs = keep_finite(pairs)
-        line = pair_line(finite_pairs, losses.mean().item()) | {"tokens": int(sum(tokens))}
-        run.observe_rows(step, finite_pairs, len(pairs), line)
+        return pair_line(outcomes, losses.mean().item()) | {"tokens": int(sum(columns[-1]))}
 
     def begin_steering(self) -> None:
         """Forget what an interrupted step of an earlier call left behind."""

@@ -38,26 +38,15 @@ class FiniteGuard:
 
     def __init__(self, run: RunSteering, last_whole_checkpoint: Callable[[int], Path | None]) -> None:
         self.run, self.last_whole_checkpoint = run, last_whole_checkpoint
-        self._losses: list[Tensor] = []
-        self._gradient_norm: object = None
-
-    def record_loss(self, loss: Tensor) -> None:
-        """Keep the loss of a micro-step; nothing is read from the device yet."""
-        self._losses.append(loss.detach())
-
-    def record_gradient_norm(self, norm: object) -> None:
-        """Keep the norm that the trainer took of all gradients of this step."""
-        self._gradient_norm = norm
-
-    def forget(self) -> None:
-        """Training begins: losses of an interrupted step are none of it."""
-        self._losses.clear()
-        self._gradient_norm = None
+        self.losses: list[Tensor] = []
+        """Of the micro-steps since the last optimiser step; nothing is read from the device before it."""
+        self.gradient_norm: object = None
+        """Norm that the trainer took of all gradients of this step."""
 
     def check_step(self, step: int, optimizer: Any) -> None:
         """Before the optimiser moves anything. Raises InputError when a loss or a gradient of the step is not finite."""
-        losses, self._losses = self._losses, []
-        norm, self._gradient_norm = self._gradient_norm, None
+        losses, self.losses = self.losses, []
+        norm, self.gradient_norm = self.gradient_norm, None
         parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
         has_scaler = getattr(optimizer, "scaler", None) is not None
         if losses and not bool(torch.isfinite(torch.stack([loss.float() for loss in losses])).all()):

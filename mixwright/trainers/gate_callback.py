@@ -197,17 +197,14 @@ class GateCallback(TrainerCallback):
                 self.max_new_tokens = room.tokens
             prompts = [item.prompt for item in self.items]
             answers = learner.sample(prompts, count=1, temperature=0.0, max_new_tokens=self.max_new_tokens, seed=0)
+            first = [FirstAnswer(item, one.text, not one.finished) for item, (one,) in zip(self.items, answers, strict=True)]
             if may_choose_graders:
-                self._choose_graders([(answer.text, not answer.finished) for (answer,) in answers])
-            scores = [
-                self.corpus.grade(item, answer.text, cut=not answer.finished)
-                for item, (answer,) in zip(self.items, answers, strict=True)
-            ]
+                self._choose_graders(first)
+            scores = [self.corpus.grade(one.example, one.completion, cut=one.cut) for one in first]
         return broadcast_object_list([scores])[0]
 
-    def _choose_graders(self, answers: Sequence[tuple[str, bool]]) -> None:
+    def _choose_graders(self, first: Sequence[FirstAnswer]) -> None:
         """Take another grader where the proposed one reads almost nothing of the first answers, and say so."""
-        first = [FirstAnswer(item, *answer) for item, answer in zip(self.items, answers, strict=True)]
         tasks = dict.fromkeys(item.task for item in self.items)
         for chosen in choose_graders(self.corpus, tasks, first, self._named_graders):
             if chosen.changed:

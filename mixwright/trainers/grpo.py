@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate.utils import gather_object
+from datasets import Dataset
 from torch.utils.data import Sampler
 from trl.trainer.grpo_trainer import GRPOTrainer
 
-from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.checks import refuse_settings
 from mixwright.trainers.rewards import (
+    group_outcomes,
     limit_and_check,
-    mask_refused,
+    permute_in_groups,
     read_completions,
     refuse_weights,
-    reward_names,
+    reward_name,
+    sum_checked,
 )
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steered_trainer import SteeredTrainer, bind_with_row_numbers, is_training
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool, read_steering
+from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool
 
 NO_PROBABILITY_MESSAGE = "probability tensor contains"
 """In torch's error when it is to sample from probabilities that are no numbers."""
@@ -42,7 +42,7 @@ class GenerationBatch:
     generated: bool = False
     """Whether the completions are there."""
     refused: torch.Tensor | None = None
-    """Whether each completion, over all processes, is of a refused group; None where none is."""
+    """Whether each completion, over all processes, is of a refused group; None before they are judged."""
 
 
 class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
@@ -68,22 +68,16 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
             without rows, batches dispatched or split by accelerate).
     """
 
-    def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
-        self._batch = GenerationBatch()
-        config = read_steering(steering)
-        if config is None:
-            super().__init__(*args, **kwargs)
-            return
-        bound = bind_with_row_numbers(GRPOTrainer, self, *args, **kwargs)
-        dataset = bound.arguments["train_dataset"]
-        pool = make_dataset_pool(dataset, config)
-        super().__init__(*bound.args[1:], **bound.kwargs)
-        refuse_settings(self.args, "grpo")
+    OBJECTIVE, EXTENDED_METHODS = "grpo", ("_calculate_rewards", "_generate_and_score_completions")
+    _batch: GenerationBatch
+
+    def steer_rows(self, steering: SteeringConfig, dataset: Dataset) -> None:
+        """Put a run beside this trainer."""
         refuse_weights(self.reward_weights, self.reward_funcs)
         settings: Any = self.args
-        micro_steps = settings.steps_per_generation * self.num_iterations
-        run = self.steer(config, pool, dataset, objective="grpo", beta=self.beta, micro_steps=micro_steps)
-        run.reward_names = reward_names(self.reward_funcs)
+        micro_steps, pool = settings.steps_per_generation * self.num_iterations, make_dataset_pool(dataset, steering)
+        run = self.steer(steering, pool, dataset, beta=self.beta, micro_steps=micro_steps)
+        run.reward_names = list(map(reward_name, self.reward_funcs))
 
     def _get_train_sampler(self, dataset: Any = None) -> Sampler:  # pyright: ignore[reportIncompatibleMethodOverride] - TRL's
         trl_sampler: Any = super()._get_train_sampler(dataset)
@@ -118,41 +112,38 @@ class SteeredGRPOTrainer(SteeredTrainer, GRPOTrainer):
         return output
 
     def _calculate_rewards(self, inputs: Any, prompts: Any, completions: Any, completion_ids_list: Any) -> torch.Tensor:
-        batch = self._batch
-        batch.generated = True
         if self.steered is None:
             return super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
+        run, batch = self.steered, self._batch
+        batch.generated = True
         # read before reward functions run, which may change what they are given, and the model's mode
         in_training, step = is_training(self), self.state.global_step
         read = read_completions(batch.rows, completions) if in_training else []
+        tasks = sorted({run.pool.tasks[run.pool.task_of[row]] for row in batch.rows}) or ["of the evaluation"]
         user_reward_funcs = self.reward_funcs
-        self.reward_funcs = self._limited_reward_funcs(self.steered, batch.rows if in_training else (), len(prompts))
+        self.reward_funcs = [
+            limit_and_check(reward_func, self.steering, run, step, tasks, len(prompts)) for reward_func in user_reward_funcs
+        ]
         try:
             rewards = super()._calculate_rewards(inputs, prompts, completions, completion_ids_list)
         finally:
             self.reward_funcs = user_reward_funcs
         if not in_training:
             return rewards
-        group_size, permute = int(self.num_generations or 1), self.steering.permute_rewards
-        judged = self.hooks.judge(rewards, self.reward_weights, gather_object(read), group_size, step, permute=permute)
-        rewards, refused_groups = judged
-        self.beta = self.steered.beta
-        if refused_groups:
-            group_of = torch.arange(len(rewards)) // group_size
-            batch.refused = torch.isin(group_of, torch.tensor(refused_groups)).to(rewards.device)
-        return mask_refused(rewards, refused_groups, group_size)
-
-    def _limited_reward_funcs(self, run: RunSteering, rows: Sequence[int], count: int) -> list[Any]:
-        """The reward functions with a time limit and a check of what they return, for a call on `count` completions.
-
-        Args:
-            run: of this trainer.
-            rows: pool index of each completion; none in an evaluation.
-            count: completions.
-        """
-        tasks = sorted({run.pool.tasks[run.pool.task_of[row]] for row in rows}) or ["of the evaluation"]
-        step = self.state.global_step
-        return [limit_and_check(reward_func, self.steering, run, step, tasks, count) for reward_func in self.reward_funcs]
+        # of all processes, in row order, so that whole groups are observed
+        read, group_size = gather_object(read), int(self.num_generations or 1)
+        rows = [completion.row for completion in read]
+        totals = sum_checked(rewards, self.reward_weights, run, rows)
+        groups = group_outcomes(run.pool, read, totals, group_size, step)
+        kl, self.hooks.last_kl = self.hooks.last_kl, None
+        batch_number = run.batches
+        refused = run.observe(step, groups, rows=len(rows) // group_size, completions=len(totals), kl=kl)
+        self.beta = run.beta
+        if self.steering.permute_rewards:
+            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch_number))
+        batch.refused = torch.tensor([run.pool.ids[row] in refused for row in rows], device=rewards.device)
+        # TRL leaves completions without a reward out of every mean and gives them advantage 0
+        return rewards.masked_fill(batch.refused[:, None], torch.nan)
 
     def begin_steering(self) -> None:
         """Take over beta."""

@@ -1,17 +1,13 @@
 """Callback that executes what was decided: learning-rate factor, skipped steps, stop, aligned saves."""
 
-# ruff: noqa: F722 - the shape strings of jaxtyping are not forward references
-
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxtyping import Float
-from torch import Tensor
 from transformers import TrainerCallback
 
 from mixwright.errors import InputError
@@ -19,7 +15,6 @@ from mixwright.steer.beside.run import RunSteering
 from mixwright.trainers.checks import STEPS_BETWEEN_CHECKS, check_same_data, check_same_run
 from mixwright.trainers.finite import FiniteGuard
 from mixwright.trainers.resume import Checkpoints
-from mixwright.trainers.rewards import ReadCompletion, group_outcomes, group_rows, permute_in_groups, sum_checked
 
 
 class SteeringHooks(TrainerCallback):
@@ -42,8 +37,8 @@ class SteeringHooks(TrainerCallback):
         self.finite = FiniteGuard(run, self.checkpoints.last_whole)
         """Stops the run where a number is none."""
         self.sampler: Any = None
-        self.last_kl_and_entropy: tuple[float | None, float | None] = (None, None)
-        """KL and entropy of the last step, not yet handed to the engine."""
+        self.last_kl: float | None = None
+        """KL of the last step, not yet handed to the engine."""
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._scheduled_rates: list[float] | None = None
         self._delayed_flags: set[str] = set()
@@ -58,7 +53,7 @@ class SteeringHooks(TrainerCallback):
         if saved_steps != steps and self.run.files.writes:
             message = "max_steps was %d and is now %d: learning rates that depend on the number of steps differ from before."
             logging.getLogger("mixwright").warning(message, saved_steps, steps)
-        self.last_kl_and_entropy = tuple(extra.get("last", (None, None)))
+        self.last_kl = extra.get("last", [None])[0]
         self._saved_layout = list(extra.get("served") or [])
 
     @property
@@ -71,7 +66,7 @@ class SteeringHooks(TrainerCallback):
         self._micro_steps_done = self._micro_steps_in_step = 0
         self._delayed_flags.clear()
         self._scheduled_rates = None
-        self.finite.forget()
+        self.finite.losses, self.finite.gradient_norm = [], None  # those of an interrupted step
         self.run.begin()
         check_same_data(self.run)
         layout = self._read_layout()
@@ -125,9 +120,9 @@ class SteeringHooks(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
         """Write lines, stop if decided, and move a save to the end of the generation batch."""
         self._micro_steps_done += 1
-        self.last_kl_and_entropy = read_kl_and_entropy(self.trainer, self._micro_steps_in_step + 1)
+        self.last_kl, entropy = read_kl_and_entropy(self.trainer, self._micro_steps_in_step + 1)
         self._micro_steps_in_step = 0
-        self.run.finish_step(kl=self.last_kl_and_entropy[0], entropy=self.last_kl_and_entropy[1])
+        self.run.finish_step(kl=self.last_kl, entropy=entropy)
         if self.run.stop_reason:
             control.should_training_stop = True
         self._align(args, state, control)
@@ -163,37 +158,6 @@ class SteeringHooks(TrainerCallback):
             why = "in none of their groups did rewards differ"
             logging.getLogger("mixwright").warning("%d of %d steps skipped: %s", skipped_steps, state.global_step, why)
 
-    def judge(
-        self,
-        rewards: Float[Tensor, "completions functions"],
-        weights: Float[Tensor, " functions"],
-        completions: Sequence[ReadCompletion],
-        group_size: int,
-        step: int,
-        *,
-        permute: bool,
-    ) -> tuple[Float[Tensor, "completions functions"], list[int]]:
-        """Observe whole groups; returns the rewards that are trained on, permuted if asked, and which groups are refused.
-
-        Args:
-            rewards: of the completions of all processes, in row order.
-            weights: of the reward functions.
-            completions: what was read of them.
-            group_size: completions of a group.
-            step: optimiser steps done.
-            permute: whether rewards are permuted inside each group.
-        """
-        run, rows = self.run, [completion.row for completion in completions]
-        row_of_group = group_rows(rows, group_size)
-        totals = sum_checked(rewards, weights, run, rows)
-        groups = group_outcomes(run.pool, completions, totals, group_size, step)
-        (kl, _), self.last_kl_and_entropy = self.last_kl_and_entropy, (None, None)
-        batch = run.batches
-        refused = run.observe(step, groups, rows=len(row_of_group), completions=len(totals), kl=kl)
-        if permute:
-            rewards = permute_in_groups(rewards, group_size, (self.args.seed, batch))
-        return rewards, [place for place, row in enumerate(row_of_group) if run.pool.ids[row] in refused]
-
     def _read_layout(self) -> list[int]:
         """Layout of the live sampler, which decides where each draw goes; empty without one."""
         names = ("batch_size", "mini_repeat_count", "repeat_count", "rows")
@@ -202,7 +166,7 @@ class SteeringHooks(TrainerCallback):
     def _stage(self, step: int, arguments: Mapping[str, Any]) -> None:
         self.finite.check_weights(step, arguments["model"])
         check_same_run(self.run, step)
-        extra: dict[str, Any] = {"last": self.last_kl_and_entropy, "whole": self.batch_is_done}
+        extra: dict[str, Any] = {"last": [self.last_kl], "whole": self.batch_is_done}
         extra |= {"served": self._read_layout(), "max_steps": self.args.max_steps}
         self.checkpoints.stage_state(step, extra)
         self._staged = step

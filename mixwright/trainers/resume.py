@@ -160,12 +160,6 @@ class Checkpoints:
 
     def find_problem(self, folder: Path) -> str:
         """Why a checkpoint cannot be resumed; empty when it is whole."""
-        try:
-            return self._find_problem(folder)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            return f"its steering state is incomplete ({error!r})"
-
-    def _find_problem(self, folder: Path) -> str:
         if not folder.is_dir():
             return "no such folder"
         if (step := _saved_step(folder)) is None:
@@ -175,16 +169,18 @@ class Checkpoints:
             return f"{_state_file(folder).name} is missing, so it was made without steering"
         try:
             state = read_state(state_folder, STATE_FILE_STEM, arrays=False)
+            if state.get("step") != step:
+                return f"its steering state is from step {state.get('step')}, its {TRAINER_STATE} from step {step}"
+            for name, size in state.get("inventory", {}).items():
+                if not (folder / name).is_file() or (folder / name).stat().st_size != size:
+                    return f"{name} is missing or has changed"
+            for name in state["random"]:
+                if not (folder / name).is_file() or not zipfile.is_zipfile(folder / name):  # a pipe would be waited for
+                    return f"{name} is missing or incomplete: the save was interrupted, or made with save_only_model"
         except InputError as error:
             return error.got
-        if state.get("step") != step:
-            return f"its steering state is from step {state.get('step')}, its {TRAINER_STATE} from step {step}"
-        for name, size in state.get("inventory", {}).items():
-            if not (folder / name).is_file() or (folder / name).stat().st_size != size:
-                return f"{name} is missing or has changed"
-        for name in state["random"]:
-            if not (folder / name).is_file() or not zipfile.is_zipfile(folder / name):  # a pipe would be waited for
-                return f"{name} is missing or incomplete: the save was interrupted, or made with save_only_model"
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            return f"its steering state is incomplete ({error!r})"
         return ""
 
     def last_whole(self, step: int) -> Path | None:

@@ -14,7 +14,7 @@ import inspect
 import logging
 import math
 import reprlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,31 +41,6 @@ def weighted_sum(
     total = (rewards * weights.to(rewards.device)).nansum(dim=1)
     total[torch.isnan(rewards).all(dim=1)] = torch.nan
     return total
-
-
-def group_rows(indices: Sequence[int], size: int) -> list[int]:
-    """The row each group of `size` consecutive completions belongs to.
-
-    Raises:
-        RuntimeError: a group mixes rows, so its rewards cannot be compared; nothing of ours may go on then.
-    """
-    if len(indices) % size:
-        raise RuntimeError(f"{len(indices)} completions are no whole number of groups of {size}")
-    groups = [indices[start : start + size] for start in range(0, len(indices), size)]
-    for position, group in enumerate(groups):
-        if len(set(group)) != 1:
-            raise RuntimeError(f"group {position} of the generation batch mixes rows {sorted(set(group))}")
-    return [group[0] for group in groups]
-
-
-def mask_refused(
-    rewards: Float[Tensor, "completions functions"], groups: Collection[int], size: int
-) -> Float[Tensor, "completions functions"]:
-    """A copy in which the rows of `groups` are NaN: TRL leaves them out of every mean and gives them advantage 0."""
-    rewards = rewards.clone()
-    for group in groups:
-        rewards[group * size : (group + 1) * size] = torch.nan
-    return rewards
 
 
 def permute_in_groups(
@@ -106,12 +81,22 @@ def group_outcomes(
         totals: reward of each completion.
         size: completions of a group.
         step: optimiser steps done.
+
+    Raises:
+        RuntimeError: a group mixes rows, so its rewards cannot be compared; nothing of ours may go on then.
     """
+    if len(completions) % size:
+        raise RuntimeError(f"{len(completions)} completions are no whole number of groups of {size}")
     outcomes = []
     for start in range(0, len(totals), size):
-        row = completions[start].row
-        group = zip(completions[start : start + size], totals[start : start + size], strict=True)
-        scored = [(completion, total) for completion, total in group if math.isfinite(total)]
+        group, row = completions[start : start + size], completions[start].row
+        if rows := {completion.row for completion in group} - {row}:
+            raise RuntimeError(f"group {start // size} of the generation batch mixes rows {sorted({row, *rows})}")
+        scored = [
+            (completion, total)
+            for completion, total in zip(group, totals[start : start + size], strict=True)
+            if math.isfinite(total)
+        ]
         if not scored:
             continue
         cell = pool.cells[pool.cell_of[row]]
@@ -143,15 +128,10 @@ SHORT_REPR.maxother = SHORT_REPR.maxstring = 80
 
 
 def reward_name(function: Any) -> str:
-    """The name TRL logs a reward function under; for a partial that of the function inside."""
+    """The name TRL logs a reward function under, on one line; for a partial that of the function inside."""
     while isinstance(function, functools.partial):
         function = function.func
-    return getattr(function, "__name__", type(function).__name__)
-
-
-def reward_names(functions: Sequence[Any]) -> list[str]:
-    """The names of reward functions, each on one line."""
-    return [one_line(reward_name(function)) for function in functions]
+    return one_line(getattr(function, "__name__", type(function).__name__))
 
 
 def is_async(function: Any) -> bool:
@@ -176,7 +156,7 @@ def limit_and_check(
     """
     if isinstance(function, nn.Module | str):
         return function
-    name, seconds = one_line(reward_name(function)), steering.reward_seconds
+    name, seconds = reward_name(function), steering.reward_seconds
     call_text = one_line(f"reward function {name}, step {step}, {'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}")
 
     def warn_slow() -> None:
@@ -248,7 +228,7 @@ def _read_number(entry: Any, name: str, entry_index: int) -> float:
 
 def refuse_weights(weights: Float[Tensor, " functions"], functions: Sequence[Any]) -> None:
     """Raises InputError for a weight of a reward function that is no finite number, or too large to sum with."""
-    for weight, name in zip(weights.tolist(), reward_names(functions), strict=True):
+    for weight, name in zip(weights.tolist(), map(reward_name, functions), strict=True):
         if not abs(weight) <= LARGEST_REWARD:
             raise InputError(
                 f"finite reward_weights of at most {LARGEST_REWARD:g}", f"{weight:g} for {name}", "Correct them."

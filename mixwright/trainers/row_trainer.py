@@ -6,8 +6,9 @@ showed is collected at each micro-step, gathered over processes, and handed in b
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,8 @@ from datasets import Dataset
 from torch.utils.data import Sampler
 
 from mixwright.errors import InputError
+from mixwright.records import PairOutcome, SFTOutcome
 from mixwright.steer.beside.files import PAIR_NUMBERS
-from mixwright.steer.beside.run import RunSteering
-from mixwright.trainers.checks import refuse_settings
 from mixwright.trainers.sampler import SteeredSampler
 from mixwright.trainers.steered_trainer import SteeredTrainer, is_training
 from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_dataset_pool
@@ -28,18 +28,8 @@ from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_datas
 class RowTrainer(SteeredTrainer):
     """Parent beside TRL's class; without a run it changes nothing."""
 
-    def steer_rows(self, steering: SteeringConfig, dataset: Dataset, *, objective: str) -> RunSteering:
-        """Put a run beside a trainer whose `train_dataset` TRL has prepared from `dataset`.
-
-        Args:
-            steering: as read by `read_steering`.
-            dataset: with row numbers, as given to TRL.
-            objective: sft or dpo.
-
-        Raises:
-            InputError: data that cannot be steered, or a plan that does not fit them.
-        """
-        refuse_settings(self.args, objective)
+    def steer_rows(self, steering: SteeringConfig, dataset: Dataset) -> None:
+        """Put a run beside a trainer whose `train_dataset` TRL has prepared from `dataset`."""
         prepared: Any = self.train_dataset
         if len(prepared) == 0:
             raise InputError("rows with a target after truncation", "none", "Raise max_length or change truncation_mode.")
@@ -47,11 +37,9 @@ class RowTrainer(SteeredTrainer):
         self._index_of_row = np.full(len(dataset), -1)
         self._index_of_row[rows] = np.arange(len(rows))
         self._collected: list[list[torch.Tensor]] = []
-        self.data_collator = IndexCollator(self.data_collator)
-        pool = make_dataset_pool(dataset, steering, rows)
-        run = self.steer(steering, pool, dataset, objective=objective, beta=0.0, micro_steps=1)
+        self.data_collator = functools.partial(collate_with_index, self.data_collator)
+        run = self.steer(steering, make_dataset_pool(dataset, steering, rows), dataset, beta=0.0, micro_steps=1)
         run.dropped = len(dataset) - len(rows)
-        return run
 
     def is_steered_batch(self, index: torch.Tensor | None) -> bool:
         """Whether this batch is one of steered training, with row numbers."""
@@ -63,20 +51,33 @@ class RowTrainer(SteeredTrainer):
         gathered: Any = gather((index.to(device), *(column.detach().float() for column in columns)))
         self._collected.append(list(gathered))
 
-    def take_collected(self, step: int) -> tuple[list[int], list[list[float]]]:
-        """Pool indices of the rows of the coming optimiser step, and the columns collected; none twice.
+    def hand_in(self, step: int) -> None:
+        """Hand the rows of the coming step to the run, none twice.
 
         Several processes pad the last batch of an epoch with rows seen before; they stand at its end and are left out.
         """
-        if not self._collected:
-            return [], []
-        columns = [torch.cat(batches) for batches in zip(*self._collected, strict=True)]
-        self._collected.clear()
+        run = self.steered
+        if run is None or not self._collected:
+            return
         sampler = self.hooks.sampler
         steps = math.ceil(sampler.rows / sampler.batch_size)
         count = min(sampler.batch_size, sampler.rows - (step % steps) * sampler.batch_size)
-        row_indices = self._index_of_row[columns[0][:count].cpu().numpy()].tolist()
-        return row_indices, [column[:count].tolist() for column in columns[1:]]
+        index, *columns = (torch.cat(batches)[:count] for batches in zip(*self._collected, strict=True))
+        self._collected.clear()
+        columns, outcomes = [column.tolist() for column in columns], []
+        for row, *numbers in zip(self._index_of_row[index.cpu().numpy()].tolist(), *columns, strict=True):
+            cell = run.pool.cells[run.pool.cell_of[row]]
+            outcomes.append(self.make_outcome((run.pool.ids[row], cell.task, cell.level, step), numbers))
+        finite_outcomes = keep_finite(outcomes)
+        run.observe_rows(step, finite_outcomes, len(outcomes), self.make_line(finite_outcomes, columns))
+
+    def make_outcome(self, row: tuple[str, str, float | None, int], numbers: Sequence[float]) -> SFTOutcome | PairOutcome:
+        """Return what a row (id, task, level, step) showed, of which these numbers were collected."""
+        raise NotImplementedError
+
+    def make_line(self, outcomes: Sequence[Any], columns: Sequence[Sequence[float]]) -> dict[str, Any]:
+        """Return the line of a step with these outcomes; `columns` are all numbers that were collected, row by row."""
+        raise NotImplementedError
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler | None:
         if self.steered is None:
@@ -99,27 +100,13 @@ class RowTrainer(SteeredTrainer):
 
 def keep_finite(outcomes: Sequence[Any]) -> list[Any]:
     """Those of losses or pairs whose numbers are all finite: what overflowed says nothing that could be learnt from."""
-    numbers = ("loss", *PAIR_NUMBERS)
-
-    def is_finite(outcome: Any) -> bool:
-        return all(math.isfinite(getattr(outcome, name, None) or 0.0) for name in numbers)
-
-    return [outcome for outcome in outcomes if is_finite(outcome)]
+    names = ("loss", *PAIR_NUMBERS)
+    return [one for one in outcomes if all(math.isfinite(getattr(one, name, None) or 0.0) for name in names)]
 
 
-class IndexCollator:
-    """Carries row numbers past TRL's collator.
-
-    Args:
-        collate: TRL's.
-    """
-
-    def __init__(self, collate: Any) -> None:
-        self.collate = collate
-
-    def __call__(self, examples: list[dict[str, Any]]) -> Any:
-        """TRL's batch, with the row numbers of training examples added."""
-        batch = self.collate([{key: value for key, value in row.items() if key != INDEX_COLUMN} for row in examples])
-        if INDEX_COLUMN in examples[0]:
-            batch[INDEX_COLUMN] = torch.tensor([row[INDEX_COLUMN] for row in examples])
-        return batch
+def collate_with_index(collate: Callable[[list[dict[str, Any]]], Any], examples: list[dict[str, Any]]) -> Any:
+    """TRL's batch, by its collator, with the row numbers of training examples added."""
+    batch = collate([{key: value for key, value in row.items() if key != INDEX_COLUMN} for row in examples])
+    if INDEX_COLUMN in examples[0]:
+        batch[INDEX_COLUMN] = torch.tensor([row[INDEX_COLUMN] for row in examples])
+    return batch

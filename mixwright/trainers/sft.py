@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,8 @@ from mixwright.records import SFTOutcome
 from mixwright.steer.beside.files import loss_line
 from mixwright.trainers.logprobs import capture_logprobs, output_at
 from mixwright.trainers.masks import IGNORED, carries_masks, mask_labels, refuse_unprepared_masks
-from mixwright.trainers.row_trainer import RowTrainer, keep_finite
-from mixwright.trainers.steered_trainer import bind_with_row_numbers
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, read_steering
+from mixwright.trainers.row_trainer import RowTrainer
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig
 
 _log = logging.getLogger("mixwright")
 
@@ -41,17 +41,12 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             tokens, with the reason.
     """
 
+    OBJECTIVE, EXTENDED_METHODS = "sft", ("_prepare_dataset", "compute_loss")
     _has_seen_labels = False
 
     def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
-        config = read_steering(steering)
         refuse_unprepared_masks(inspect.signature(SFTTrainer.__init__).bind_partial(self, *args, **kwargs).arguments)
-        if config is None:
-            super().__init__(*args, **kwargs)
-            return
-        bound = bind_with_row_numbers(SFTTrainer, self, *args, **kwargs)
-        super().__init__(*bound.args[1:], **bound.kwargs)
-        self.steer_rows(config, bound.arguments["train_dataset"], objective="sft")
+        super().__init__(*args, steering=steering, **kwargs)
 
     def _prepare_dataset(
         self, dataset: Any, processing_class: Any, args: Any, packing: bool, formatting_func: Any, dataset_name: str
@@ -83,15 +78,11 @@ class SteeredSFTTrainer(RowTrainer, SFTTrainer):
             raise InputError("at least one token with a loss in the first batch", "none", remedy)
         _log.info("first batch: the loss is taken on %d of %d tokens", targets, labels.numel())
 
-    def hand_in(self, step: int) -> None:
-        """Hand the rows of the coming step to the run."""
-        row_indices, columns = self.take_collected(step)
-        run = self.steered
-        if run is None or not row_indices:
-            return
-        outcomes = []
-        for row_index, nats, tokens in zip(row_indices, *columns, strict=True):
-            cell, loss = run.pool.cells[run.pool.cell_of[row_index]], nats / max(1.0, tokens)
-            outcomes.append(SFTOutcome(run.pool.ids[row_index], cell.task, cell.level, step, loss, int(tokens)))
-        finite_outcomes = keep_finite(outcomes)
-        run.observe_rows(step, finite_outcomes, len(outcomes), loss_line(finite_outcomes))
+    def make_outcome(self, row: tuple[str, str, float | None, int], numbers: Sequence[float]) -> SFTOutcome:
+        """Return what an example showed."""
+        nats, tokens = numbers
+        return SFTOutcome(*row, nats / max(1.0, tokens), int(tokens))
+
+    def make_line(self, outcomes: Sequence[Any], columns: Sequence[Sequence[float]]) -> dict[str, Any]:
+        """Return the line of a step's examples."""
+        return loss_line(outcomes)

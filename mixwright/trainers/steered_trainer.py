@@ -5,29 +5,23 @@ from __future__ import annotations
 import inspect
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import trl
+from datasets import Dataset
 from transformers import Trainer
 
 from mixwright.errors import InputError
 from mixwright.learner.settings import slow_settings
 from mixwright.steer.beside.run import RunSteering
 from mixwright.steer.pool import Pool
-from mixwright.trainers.checks import PLAIN_PROMPTS, has_plain_prompts
+from mixwright.trainers.checks import PLAIN_PROMPTS, has_plain_prompts, refuse_settings
 from mixwright.trainers.hooks import SteeringHooks
 from mixwright.trainers.resume import finish_if_ended
 from mixwright.trainers.sampler import SteeredSampler
-from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run, with_row_numbers
+from mixwright.trainers.steering import INDEX_COLUMN, SteeringConfig, make_run, read_steering, with_row_numbers
 
-EXTENDED_METHODS = {
-    "grpo": ("_calculate_rewards", "_generate_and_score_completions"),
-    "sft": ("_prepare_dataset", "compute_loss"),
-    "dpo": ("compute_loss",),
-}
-"""Objective -> methods of TRL's trainer that steering extends, besides two of all trainers. Without one of them TRL would
-train unsteered."""
 DEEPSPEED_REASON = "DeepSpeed runs its optimizer step inside backward, before the learning rate can be scaled"
 """Why the learning rate of a single step cannot be scaled there."""
 
@@ -35,6 +29,11 @@ DEEPSPEED_REASON = "DeepSpeed runs its optimizer step inside backward, before th
 class SteeredTrainer(Trainer):
     """Parent beside TRL's class; without a run it changes nothing."""
 
+    OBJECTIVE: ClassVar[str]
+    """Of TRL's trainer: grpo, sft or dpo."""
+    EXTENDED_METHODS: ClassVar[tuple[str, ...]]
+    """Methods of TRL's trainer that steering extends, besides two of all trainers. Without one of them TRL would train
+    unsteered."""
     steered: RunSteering | None = None
     """The run; None without steering."""
     steering: SteeringConfig
@@ -42,15 +41,42 @@ class SteeredTrainer(Trainer):
     hooks: SteeringHooks
     """The callback that executes decisions."""
 
-    def steer(
-        self, steering: SteeringConfig, pool: Pool, rows: Any, *, objective: str, beta: float, micro_steps: int
-    ) -> RunSteering:
+    def __init__(self, *args: Any, steering: SteeringConfig | str | Path | bool | None = None, **kwargs: Any) -> None:
+        """Make TRL's trainer, and where it is steered number its rows before, and put a run beside it.
+
+        Raises:
+            InputError: data that are no map-style dataset, are empty, or have images; a setting that cannot be steered.
+        """
+        config = read_steering(steering)
+        if config is None:
+            super().__init__(*args, **kwargs)
+            return
+        bound = inspect.signature(super().__init__).bind(*args, **kwargs)
+        dataset = with_row_numbers(bound.arguments.get("train_dataset"), type(self).__name__)
+        bound.arguments["train_dataset"] = dataset
+        super().__init__(*bound.args, **bound.kwargs)
+        refuse_settings(self.args, self.OBJECTIVE)
+        self.steer_rows(config, dataset)
+
+    def steer_rows(self, steering: SteeringConfig, dataset: Dataset) -> None:
+        """Put a run beside this trainer, by `steer`.
+
+        Args:
+            steering: as read by `read_steering`.
+            dataset: with row numbers, as given to TRL.
+
+        Raises:
+            InputError: data that cannot be steered, or a plan that does not fit them.
+        """
+        raise NotImplementedError
+
+    def steer(self, steering: SteeringConfig, pool: Pool, rows: Dataset, *, beta: float, micro_steps: int) -> RunSteering:
         """Put a run beside this trainer, whose rows were `rows` before TRL prepared them.
 
         Raises:
             InputError: the plan does not fit, a setting cannot be steered, or this version of TRL has other methods.
         """
-        for name in ("_get_train_sampler", "_set_signature_columns_if_needed", *EXTENDED_METHODS[objective]):
+        for name in ("_get_train_sampler", "_set_signature_columns_if_needed", *self.EXTENDED_METHODS):
             if not hasattr(super(), name):
                 remedy = "Install a TRL version within the range of Mixwright's pyproject.toml, or train with steering=None."
                 raise InputError(f"a method {name} of TRL's trainer", f"none in TRL {trl.__version__}", remedy)
@@ -61,7 +87,7 @@ class SteeredTrainer(Trainer):
         self.steered = make_run(
             steering,
             pool,
-            objective=objective,
+            objective=self.OBJECTIVE,
             args=self.args,
             beta=beta,
             lr_reason=DEEPSPEED_REASON if self.is_deepspeed_enabled else "",
@@ -95,13 +121,13 @@ class SteeredTrainer(Trainer):
         """As TRL's; the loss is kept until the optimiser's step."""
         loss = super().training_step(*args, **kwargs)
         if self.steered is not None:
-            self.hooks.finite.record_loss(loss)
+            self.hooks.finite.losses.append(loss.detach())
         return loss
 
     def _get_grad_norm(self, *args: Any, **kwargs: Any) -> Any:
         norm = super()._get_grad_norm(*args, **kwargs)
         if self.steered is not None:
-            self.hooks.finite.record_gradient_norm(norm)
+            self.hooks.finite.gradient_norm = norm
         return norm
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -126,20 +152,6 @@ class SteeredTrainer(Trainer):
 
     def hand_in(self, step: int) -> None:
         """Called before each optimiser step: outcomes that have not been handed to the run yet."""
-
-
-def bind_with_row_numbers(parent: type[Trainer], trainer: Trainer, *args: Any, **kwargs: Any) -> inspect.BoundArguments:
-    """Bind what a steered trainer was given to the parameters of TRL's, with numbered rows.
-
-    Raises:
-        InputError: data that are no map-style dataset, are empty, or have images.
-    """
-    bound = inspect.signature(parent.__init__).bind(trainer, *args, **kwargs)
-    dataset = with_row_numbers(bound.arguments.get("train_dataset"), type(trainer).__name__)
-    if {"image", "images"} & set(dataset.column_names):
-        raise InputError("a text dataset", "images", "Steering reads text only; train on images with steering=None.")
-    bound.arguments["train_dataset"] = dataset
-    return bound
 
 
 def is_training(trainer: Any) -> bool:

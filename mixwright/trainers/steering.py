@@ -117,7 +117,7 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
     """The dataset with its row numbers as a column.
 
     Raises:
-        InputError: no map-style dataset, or an empty one.
+        InputError: no map-style dataset, an empty one, or images.
     """
     from datasets import Dataset
 
@@ -130,6 +130,8 @@ def with_row_numbers(dataset: Any, trainer: str) -> Dataset:
         )
     if len(dataset) == 0:
         raise InputError("a train_dataset with rows", "none", "Check how the dataset was filtered.")
+    if {"image", "images"} & set(dataset.column_names):
+        raise InputError("a text dataset", "images", "Steering reads text only; train on images with steering=None.")
     dataset = dataset.remove_columns(INDEX_COLUMN) if INDEX_COLUMN in dataset.column_names else dataset
     return dataset.add_column(INDEX_COLUMN, np.arange(len(dataset)))  # type: ignore[call-arg]
 
@@ -175,7 +177,7 @@ def make_dataset_pool(dataset: Dataset, steering: SteeringConfig, rows: Sequence
     pool = make_pool(
         list(map(str, values_by_column["id"] or dataset[INDEX_COLUMN])),
         list(map(str, values_by_column["task"] or ["all"] * len(dataset))),
-        _parse_levels(values_by_column["level"]),
+        values_by_column["level"],
         values_by_column["answer"],
     )
     return replace(pool, content_digest=digest)
@@ -189,19 +191,6 @@ def digest_dataset(dataset: Dataset) -> str:
     for row in table.to_pylist():
         digest.update(json.dumps(row, sort_keys=True, default=repr).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:16]
-
-
-def _parse_levels(values: list[Any] | None) -> list[float | None] | None:
-    if values is None:
-        return None
-    try:
-        return [None if value is None else float(value) for value in values]
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            "numbers in the level column",
-            str(error)[:120],
-            "Make them numbers, name another column with SteeringConfig(columns={'level': ...}), or leave it out with ''.",
-        ) from None
 
 
 def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = True) -> Plan:
@@ -229,18 +218,6 @@ def default_plan(pool: Pool, objective: str, steps: int, *, kl_penalty: bool = T
     if objective == "dpo":
         stage = replace(stage, monitors=("displacement",))
     return Plan("default", (stage,), why={"stages.0.weights": "the task's share of the rows, because no plan was given"})
-
-
-def find_stage(plan: Plan, objective: str) -> int:
-    """The first stage with that objective. Raises InputError when there is none."""
-    for stage_index, stage in enumerate(plan.stages):
-        if stage.objective == objective:
-            return stage_index
-    raise InputError(
-        f"a plan with a stage whose objective is {objective}",
-        ", ".join(stage.objective for stage in plan.stages) or "no stage",
-        "Add such a stage, or use the trainer for the plan's objective.",
-    )
 
 
 def make_run(
@@ -271,7 +248,11 @@ def make_run(
 
     fallback_plan = default_plan(pool, objective, max(1, args.max_steps), kl_penalty=beta > 0)
     plan = steering.plan if isinstance(steering.plan, Plan) else fallback_plan
-    stage_index = find_stage(plan, objective)
+    stage_index = next((place for place, stage in enumerate(plan.stages) if stage.objective == objective), None)
+    if stage_index is None:
+        expected, found = f"a plan with a stage whose objective is {objective}", [stage.objective for stage in plan.stages]
+        remedy = "Add such a stage, or use the trainer for the plan's objective."
+        raise InputError(expected, ", ".join(found) or "no stage", remedy)
     stages, options = list(plan.stages), dict(plan.stages[stage_index].options)
     for name, arguments in steering.options.items():
         options[name] = {**options.get(name, {}), **arguments}

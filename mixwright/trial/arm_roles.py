@@ -85,9 +85,9 @@ def assign_roles(config: TrialConfig, *, has_simple_rule: bool = False) -> Arms:
     for arm in arms:
         if config.data is None and is_data_arm(arm):
             raise InputError(f"trial.data for the arm {arm}", "none", "Name a table of mined rows, or remove the arm.")
-        arms_by_role[role_of(arm)].append(arm)
+        arms_by_role[catalog.load("arms", arm).ROLE].append(arm)
     for null in nulls:
-        if (role := role_of(null)) != "null":
+        if (role := catalog.load("arms", null).ROLE) != "null":
             raise InputError("nulls under trial.nulls", f"{null!r}, a {role}", "List it under trial.arms.")
         arms_by_role["null"].append(null)
     return Arms(*(tuple(dict.fromkeys(arms_by_role[role])) for role in ("reference", "lever", "null")))
@@ -104,11 +104,6 @@ def with_order_arms(arms: Arms, plan: Plan) -> Arms:
 def is_data_arm(arm: str) -> bool:
     """Return whether an arm is one of a trial over data. Raises InputError for an unknown one."""
     return catalog.load("arms", arm).OF_DATA
-
-
-def role_of(arm: str) -> Role:
-    """Return the declared role of an arm. Raises InputError for an unknown one."""
-    return catalog.load("arms", arm).ROLE
 
 
 def nulls_for_objective(nulls: Sequence[str], objective: str) -> tuple[str, ...]:

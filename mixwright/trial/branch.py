@@ -162,11 +162,12 @@ def train_branch(job: BranchJob) -> str:
 
 def _train_and_measure(job: BranchJob, folder: Path) -> None:
     """Train, measure, and write everything into `folder`; branch.json comes last."""
+    from mixwright.corpus import Corpus
     from mixwright.learner.load import load_base
-    from mixwright.mine.job import load_with_rehearsal
+    from mixwright.mine.job import with_mined_rehearsal
 
     run, branch = RunFolder(job.run), job.branch
-    corpus = load_with_rehearsal(run)
+    corpus = with_mined_rehearsal(run, Corpus.load(run.corpus))
     if branch.trains and _is_marked(folder / TRAINED_FILE, job.digest):
         learner = _load_trained(job, folder)
     else:

@@ -1,4 +1,4 @@
-"""Effects from measured items and seed rows: one arm against another, paired by seed and item. Pure."""
+"""Effects from measured items, one arm against another, paired by seed and item, and what they say of a lever. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 from mixwright.estimates.crossed import Estimate
 from mixwright.estimates.intervals import holm
 from mixwright.estimates.items import Items
-from mixwright.estimates.judgement import MIN_SEEDS, change_word, change_words
+from mixwright.estimates.judgement import MIN_SEEDS, change_word, change_words, format_word
 from mixwright.estimates.outcome import Change, Included, ItemScores, estimate_change, keep_probe_columns
-from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured
-from mixwright.records import ChangeWord, Effect, Interval
+from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, as_measured, format_change, format_unit
+from mixwright.records import ChangeWord, Effect, Interval, Judgement, LeverWord, Proof
 
 SAMPLED_SUCCESS = "success.sampled"
 SECONDARY_OUTCOMES: tuple[Outcome, ...] = ("preference", "margin", "loss")
@@ -151,3 +151,72 @@ def _effect(arm: str, against: str, name: str, change: Change, word: ChangeWord 
 def _to_interval(estimate: Estimate | None) -> Interval | None:
     """As a record; None for what was not measured for some item."""
     return estimate.interval if estimate is not None and math.isfinite(estimate.value) else None
+
+
+def judge_lever(
+    lever: str,
+    reference_contrasts: Sequence[Contrast],
+    required: Sequence[str],
+    null_contrasts: Sequence[Contrast] = (),
+) -> Judgement:
+    """Judge one lever: it helps when it beats every reference, each (intersection-union).
+
+    It must beat the references of `required` (not training, and the simple rules), and any other reference that runs, too.
+
+    helps: improves the primary outcome against every reference, none missing; each contrast at its own 5 %, because all of
+    them must hold. harms: worsens it against any, corrected by Holm over them. no change: the whole
+    interval of success within the margin against all of them.
+
+    Args:
+        lever: name of the arm.
+        reference_contrasts: its contrasts with the references that ran.
+        required: references without which nothing helps.
+        null_contrasts: its contrasts with its nulls; empty while they did not run.
+    """
+    references_run = {contrast.against for contrast in reference_contrasts}
+    missing_references = tuple(name for name in required if name not in references_run)
+    harming = [contrast for contrast in reference_contrasts if contrast.word == "worsens"]
+    unbeaten_references = [contrast for contrast in reference_contrasts if contrast.uncorrected_word != "improves"]
+    word: LeverWord = "cannot tell"
+    deciding_contrast = min(
+        unbeaten_references or reference_contrasts, key=lambda contrast: contrast.change.estimate.low, default=None
+    )
+    if harming:
+        word, deciding_contrast = "harms", min(harming, key=lambda contrast: contrast.change.estimate.high)
+    elif not missing_references and not unbeaten_references:
+        word = "helps"
+    elif not missing_references and all(contrast.word in ("no change", "sharper") for contrast in reference_contrasts):
+        word = "no change"
+    reasons = []
+    if deciding_contrast is not None:
+        deciding_word = deciding_contrast.uncorrected_word if word == "helps" else deciding_contrast.word
+        reasons.append(contrast_sentence(deciding_contrast, deciding_word))
+    if missing_references:
+        reasons.append(f"did not run: {', '.join(missing_references)}")
+    return Judgement(lever, word, "; ".join(reasons), missing_references, proof_of(null_contrasts))
+
+
+def proof_of(null_contrasts: Sequence[Contrast]) -> Proof:
+    """Whether a lever improves against each null that ran, each at its own 5 %."""
+    if not null_contrasts:
+        return "not tried"
+    return (
+        "beats its nulls"
+        if all(contrast.uncorrected_word == "improves" for contrast in null_contrasts)
+        else "does not beat its nulls"
+    )
+
+
+def contrast_sentence(contrast: Contrast, word: str) -> str:
+    """A contrast with its numbers, success in points."""
+    success, dependence, outcome = contrast.change.estimate, contrast.change.dependence, contrast.change.outcome
+    reading = READINGS[outcome]
+    change_texts = [f"{reading.title} {format_change(success, outcome)}"]
+    if math.isfinite(dependence.value):
+        change_texts.append(f"dependence on the prompt {format_change(dependence, outcome)}")
+    verdict_text = format_word(word, contrast.margin, outcome)
+    if word == "cannot tell":
+        detectable = success.detectable(contrast.family_size)
+        detectable_text = f"{100 * detectable:.1f}" if reading.unit == "share" else f"{detectable:.3g}"
+        verdict_text += f" ({detectable_text} {format_unit(reading.unit)} would be detected in 4 of 5 such trials)"
+    return f"against {contrast.against}: {', '.join(change_texts)}: {verdict_text}"

@@ -3,35 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, format_change
-from mixwright.records import Interval, Selection, SelectionAdvice, TrialResult
+from mixwright.records import Interval, MiningSummary, Selection, SelectionAdvice, TrialResult
 from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, SIMPLE_RULE_ARM, UNTRAINED_ARM
 from mixwright.trial.effects import RETENTION_OUTCOME, Contrast
 
 
-@dataclass(frozen=True, slots=True)
-class MinedTable:
-    """Facts about the table of a trial over data."""
-
-    name: str
-    """Name of the table."""
-    rows: int
-    """Number of its rows."""
-    training_rows: int
-    """Training rows of the corpus."""
-    new_rows: bool
-    """Whether its rows are new."""
-    price: str = ""
-    """What mining cost, as the miner's summary says; empty where it says nothing."""
-    rule: str = ""
-    """The miner's simple rule, in words that follow "against"."""
-
-
 def advise(
-    table: MinedTable,
+    table: MiningSummary,
     contrasts: Sequence[Contrast],
     *,
     costs: Mapping[str, float],
@@ -41,7 +22,7 @@ def advise(
     """Say what to do with mined rows: the first rule that holds decides.
 
     Args:
-        table: of the mined rows.
+        table: of the mined rows, `miner` being its name.
         contrasts: contrasts of the arm `mined` with the references.
         costs: arm -> what a branch was trained on: target tokens (SFT, DPO) or rollouts (GRPO), mean over seeds.
         price: of the trial, in words.
@@ -49,8 +30,9 @@ def advise(
     """
     contrast_by_reference = {contrast.against: contrast for contrast in contrasts}
     advice, why = _decide(contrast_by_reference, table, any_right=any_right)
-    rows_described = f"{table.rows:,} new rows" if table.new_rows else f"{table.rows:,} of {table.training_rows:,} rows"
-    described = f"{table.name} ({rows_described})"
+    is_new = table.kind == "new rows"
+    rows_described = f"{table.rows:,} new rows" if is_new else f"{table.rows:,} of {table.training_rows:,} rows"
+    described = f"{table.miner} ({rows_described})"
     sentence_start = {
         "train on it": f"Train on {described}",
         "fewer rows do": f"{described} does as well as all rows",
@@ -59,12 +41,12 @@ def advise(
     }.get(advice, f"Inconclusive: it is not clear whether {described} is worth it")
     beaten = {arm for arm, contrast in contrast_by_reference.items() if contrast.uncorrected_word == "improves"}
     return Selection(
-        name=table.name,
+        name=table.miner,
         advice=advice,
         sentence=f"{sentence_start}: {why}.",
         rows=table.rows,
         of=table.training_rows,
-        made=table.new_rows,
+        made=is_new,
         trained_on=dict(costs),
         price=price,
         simple_rule_does=advice == "not recommended"
@@ -74,7 +56,7 @@ def advise(
 
 
 def _decide(
-    contrast_by_reference: Mapping[str, Contrast], table: MinedTable, *, any_right: bool
+    contrast_by_reference: Mapping[str, Contrast], table: MiningSummary, *, any_right: bool
 ) -> tuple[SelectionAdvice, str]:
     """Return the advice, and why; `contrast_by_reference`: the reference of a contrast -> the contrast with it."""
     against_random, against_untrained, against_all, against_rule = (
@@ -83,7 +65,7 @@ def _decide(
     if against_random is None or against_untrained is None or against_all is None:
         return "not recommended", "a reference arm was not measured on the same items"
     change, outcome = against_random.change.estimate, against_random.change.outcome
-    random_rows = "random" if table.new_rows else "as many random"
+    random_rows = "random" if table.kind == "new rows" else "as many random"
     gain = f"{READINGS[outcome].title} {format_change(change, outcome)} against {random_rows} rows"
     if change.seeds < MIN_SEEDS:
         return "too few seeds", f"{change.seeds} seeds, and a conclusion takes at least {MIN_SEEDS} ({gain})"
@@ -100,7 +82,8 @@ def _decide(
         untrained = format_change(against_untrained.change.estimate, outcome)
         return "not recommended", f"{gain}, but training on these rows is not shown to beat no training ({untrained})"
     if against_rule is not None:
-        comparison = f"{format_change(against_rule.change.estimate, outcome)} against {table.rule or 'the simple rule'}"
+        rule = table.simple_rule or "the simple rule"
+        comparison = f"{format_change(against_rule.change.estimate, outcome)} against {rule}"
         if against_rule.uncorrected_word != "improves":
             return "not recommended", f"{gain}, but {comparison}: it is not shown to beat that simple rule"
         gain = f"{gain}, {comparison}"

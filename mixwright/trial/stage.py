@@ -14,7 +14,7 @@ from mixwright.learner.bases import base_of, build_base
 from mixwright.mine.job import REHEARSAL_TABLE, mine_rehearsal, table_file, with_mined_rehearsal
 from mixwright.mine.stage import summary_of
 from mixwright.plan.validate import validate_plan
-from mixwright.records import Plan, TrialResult
+from mixwright.records import MiningSummary, Plan, TrialResult
 from mixwright.run.checked import CheckedRun
 from mixwright.run.folder import read_plan, write_json
 from mixwright.run.workers import Job, Workers
@@ -32,7 +32,6 @@ from mixwright.trial.data_rows import DataTable, choose_rows, data_notes, data_p
 from mixwright.trial.deadline import Deadline, train_within
 from mixwright.trial.jobs import Trial
 from mixwright.trial.power import foresee_power
-from mixwright.trial.selection import MinedTable
 from mixwright.trial.summary import summarise
 
 if TYPE_CHECKING:
@@ -83,22 +82,6 @@ def checked_trial(run: CheckedRun) -> Trial:
     return Trial(run.folder, config, plan, corpus, base_of(config.model, run.folder), data=data)
 
 
-def try_plan(
-    run: CheckedRun,
-    trial: Trial,
-    workers: Workers,
-    *,
-    say: Callable[[str], None] = lambda _: None,
-    deadline: Deadline | None = None,
-) -> TrialResult:
-    """Train and compare all arms, paired by seed; writes trial/. `say` is told beforehand what the trial can see.
-
-    Without a `deadline` one begins now, where the settings have a budget.
-    """
-    build_base(run, workers)
-    return run_trial(replace(trial, workers=workers), say=say, deadline=deadline)
-
-
 def steer_once(run: CheckedRun, workers: Workers, *, say: Callable[[str], None] = lambda _: None) -> Path:
     """Train once under the plan as it stands; returns the branch folder, which a later trial takes over.
 
@@ -135,7 +118,7 @@ def run_trial(
     and data are taken over.
 
     Args:
-        trial: as `checked_trial` gives it. A base without measure/<its folder name>.parquet is measured first.
+        trial: as `checked_trial` gives it, its base built. One without measure/<its folder name>.parquet is measured first.
         say: called with what the trial can see, before the first branch.
         deadline: after which no further seed is begun; None begins one now, where the settings have a budget.
 
@@ -186,8 +169,8 @@ def _try_nulls(trial: Trial, arms: Arms, earlier_notes: Sequence[str], deadline:
     return summarise(trial.run, config, arms, nulls_by_lever, [*earlier_notes, *notes])
 
 
-def _describe_table(data: DataTable, corpus: Corpus) -> MinedTable:
+def _describe_table(data: DataTable, corpus: Corpus) -> MiningSummary:
     """Return what the summary says of a table; the price of mining is in the file that the miner left next to it."""
-    summary, training_rows = summary_of(data.path), len(corpus.select(split="train"))
-    table = MinedTable(data.path.stem, len(data.mined), training_rows, data.new_rows)
-    return table if summary is None else replace(table, price=summary.price, rule=summary.simple_rule)
+    kind, training_rows = "new rows" if data.new_rows else "chosen rows", len(corpus.select(split="train"))
+    table, left = MiningSummary(data.path.stem, kind, len(data.mined), training_rows, {}, "", (), ""), summary_of(data.path)
+    return table if left is None else replace(table, price=left.price, simple_rule=left.simple_rule)

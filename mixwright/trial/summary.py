@@ -9,7 +9,7 @@ from mixwright.config import MeasureConfig, RunConfig, TrialConfig
 from mixwright.estimates.judgement import MIN_SEEDS
 from mixwright.estimates.protected import protected_items
 from mixwright.estimates.readings import GRADED_OUTCOMES, READINGS, Outcome, outcome_of
-from mixwright.records import Effect, Judgement, Selection, TrialResult
+from mixwright.records import Effect, Judgement, MiningSummary, Selection, TrialResult
 from mixwright.run.folder import RunFolder
 from mixwright.trial.arm_roles import MINED_ARM, RANDOM_ARM, UNTRAINED_ARM, Arms, assign_roles, is_data_arm
 from mixwright.trial.effects import (
@@ -18,10 +18,10 @@ from mixwright.trial.effects import (
     contrasts,
     effects_by_task,
     effects_of,
+    judge_lever,
 )
-from mixwright.trial.judging import judge_lever
 from mixwright.trial.seed_rows import BranchFiles, branch_rows, read_branch, target_tokens
-from mixwright.trial.selection import MinedTable, advise
+from mixwright.trial.selection import advise
 
 PRIMARY_SENTENCES: dict[Outcome, str] = {
     "greedy": "Success: greedy decoding",
@@ -41,7 +41,7 @@ def summarise(
     nulls: Mapping[str, Sequence[str]] | None = None,
     notes: Sequence[str] = (),
     *,
-    data: MinedTable | None = None,
+    data: MiningSummary | None = None,
 ) -> TrialResult:
     """What the branches show.
 
@@ -86,7 +86,7 @@ def summarise(
 
 
 def _advise_on_rows(
-    data: MinedTable,
+    data: MiningSummary,
     mined_contrasts: Sequence[Contrast],
     branches: Mapping[str, Sequence[BranchFiles]],
     findings: Findings,

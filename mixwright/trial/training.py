@@ -60,7 +60,20 @@ def make_trainer(
     stage = branch.plan.stages[0]
     steering = SteeringConfig(branch.plan, folder, seed, permute_rewards=branch.permuted == "rewards")
     steering.reward_seconds = 0.0  # each answer has its own limit
-    shared = _shared_settings(learner, stage.steps, seed, folder, settings.learning_rate)
+    # The learning rate is constant and has no warm-up: a trial is a short stretch of a longer run, and a schedule that ends
+    # within it would hide late damage. `train.settings` overrides every field here.
+    shared = cheap_settings(learner.device) | {
+        "output_dir": str(folder / "trainer"),
+        "max_steps": stage.steps,
+        "learning_rate": settings.learning_rate,
+        "lr_scheduler_type": "constant",
+        "seed": seed,
+        "data_seed": seed,
+        "logging_steps": max(1, stage.steps // 10),
+        "save_strategy": "no",
+        "report_to": "none",
+        "disable_tqdm": True,
+    }
     if drop_short_batches and stage.objective != "grpo":
         shared["dataloader_drop_last"] = True
     if save_every:
@@ -138,26 +151,6 @@ def add_adapter(
     adapter = catalog.create("adapters", name, options)
     learner.model = adapter.wrap(learner.model)
     return replace(settings, learning_rate=rate), adapter
-
-
-def _shared_settings(learner: Learner, steps: int, seed: int, folder: Path, learning_rate: float) -> dict[str, Any]:
-    """What GRPO, SFT and DPO have in common.
-
-    The learning rate is constant and has no warm-up: a trial is a short stretch of a longer run, and a schedule that
-    ends within it would hide late damage. `train.settings` overrides every field here.
-    """
-    return cheap_settings(learner.device) | {
-        "output_dir": str(folder / "trainer"),
-        "max_steps": steps,
-        "learning_rate": learning_rate,
-        "lr_scheduler_type": "constant",
-        "seed": seed,
-        "data_seed": seed,
-        "logging_steps": max(1, steps // 10),
-        "save_strategy": "no",
-        "report_to": "none",
-        "disable_tqdm": True,
-    }
 
 
 def corpus_reward(

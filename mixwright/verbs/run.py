@@ -13,7 +13,7 @@ from mixwright.catalog import list_defaults
 from mixwright.config import RunConfig
 from mixwright.errors import InputError, join_some, one_line
 from mixwright.estimates.readings import GRADED_OUTCOMES, outcome_of
-from mixwright.learner.bases import base_of
+from mixwright.learner.bases import base_of, build_base
 from mixwright.learner.engines import engine_name
 from mixwright.mine.job import mine_rehearsal
 from mixwright.records import Task, TrialResult, Verdict
@@ -24,7 +24,7 @@ from mixwright.run.ray_workers import start_workers
 from mixwright.trial import power
 from mixwright.trial.arm_roles import choose_arms
 from mixwright.trial.selection import format_selection
-from mixwright.trial.stage import checked_plan, checked_trial, steer_once, try_plan
+from mixwright.trial.stage import checked_plan, checked_trial, run_trial, steer_once
 from mixwright.verbs import output
 from mixwright.verbs.budget import Budget, as_budget
 from mixwright.verbs.options import PLACING, DryRun, Folder, Placing, Time, open_settings, with_budget
@@ -172,7 +172,9 @@ def trial(
     settings, deadline = with_budget(settings, budget)
     with open_with_workers(settings, run_folder, relative_to, for_trial=True, needs_plan=True) as (workers, checked_run):
         mine_rehearsal(checked_run, workers, say=output.say)
-        return try_plan(checked_run, checked_trial(checked_run), workers, say=output.say, deadline=deadline)
+        checked = checked_trial(checked_run)
+        build_base(checked_run, workers)
+        return run_trial(replace(checked, workers=workers), say=output.say, deadline=deadline)
 
 
 def outline(run: CheckedRun) -> list[tuple[str, str]]:

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mixwright.extend import SHORT_TRAINING_LIMITS, InputError, MinedRow, MiningResult, check_range
+from mixwright.extend import InputError, MinedRow, MiningResult, check_range
 from mixwright_extras.miners._scanned import ScanMiner
 from mixwright_extras.mining.candidates import Candidates, SourceTrials, candidates_of, lowest_per_prompt, try_sources
 from mixwright_extras.mining.proxies import Sizes
+from mixwright_extras.mining.trainings import SHORT_TRAINING_LIMITS
 
 if TYPE_CHECKING:
     from mixwright.extend import Corpus, Learner, TrainRows

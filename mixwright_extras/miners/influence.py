@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from mixwright.extend import InputError, MinedRow, MiningResult, TrainRows, check_range, count_to_keep, join_some, plain
+from mixwright.extend import InputError, MinedRow, MiningResult, TrainRows, check_range, join_some, plain
 from mixwright_extras.miners._scanned import ScanMiner
 from mixwright_extras.mining.relevance import bm25, choose_in_turn, cosines
 
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 COLUMNS_BY_WAY = {"gradients": ("sketch",), "hidden": ("hidden",), "words": ()}
 """What is compared, and the columns that it takes."""
+
+
+def count_to_keep(count: int, keep: float) -> int:
+    """How many of `count` rows a share is: one at least."""
+    return min(max(round(keep * count), 1), count)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -24,7 +24,6 @@ from numpy.random import Generator
 
 from mixwright.extend import (
     RIGHT_FROM_SCORE,
-    SHORT_TRAINING_LIMITS,
     InputError,
     MinedRow,
     MiningResult,
@@ -36,6 +35,7 @@ from mixwright.extend import (
 from mixwright_extras.miners._scanned import ScanMiner
 from mixwright_extras.mining.crossover import PruningWord, crossover, kept_rows
 from mixwright_extras.mining.proxies import MIN_TRAINING_ROWS, Sizes, choose_held_back, make_proxy_trainer
+from mixwright_extras.mining.trainings import SHORT_TRAINING_LIMITS
 
 if TYPE_CHECKING:
     from mixwright.extend import Corpus, Learner

@@ -22,17 +22,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from numpy.random import Generator
 
 from mixwright.extend import (
-    SHORT_TRAINING_LIMITS,
     Example,
     InputError,
     MinedRow,
     Miner,
     MiningResult,
     check_range,
-    draw_few_rows,
 )
 from mixwright_extras.mining.edit_runs import RewriteTrials, ShortTraining, describe_edits
 from mixwright_extras.mining.halving import halve
@@ -49,6 +48,7 @@ from mixwright_extras.mining.rewrites import (
     write_own_edits,
 )
 from mixwright_extras.mining.rewriting import Slots, find_forms, read_facts, text_of
+from mixwright_extras.mining.trainings import SHORT_TRAINING_LIMITS
 
 if TYPE_CHECKING:
     from mixwright.extend import Corpus, Learner, TrainRows
@@ -143,7 +143,8 @@ class SelfEdits(Miner):
             return _keep_all_rows(rows, why, notes, rollouts)
         names = list(ways)
         questions, protected = (
-            draw_few_rows(task_rows, MAX_ROWS_READ, rng) for task_rows in (question_rows, protected_rows)
+            [task_rows[at] for at in np.sort(rng.permutation(len(task_rows))[:MAX_ROWS_READ]).tolist()]  # in their order
+            for task_rows in (question_rows, protected_rows)
         )
         trial = RewriteTrials(learner, list(ways.values()), questions, protected, self.short_training)
         seeds = (int(rng.integers(2**31)) for _ in itertools.count())

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixwright.extend import (
-    SHORT_TRAINING_LIMITS,
     InputError,
     MinedRow,
     Miner,
@@ -31,6 +30,7 @@ from mixwright.extend import (
     join_some,
     report_share,
 )
+from mixwright_extras.mining.trainings import SHORT_TRAINING_LIMITS, read_losses
 
 if TYPE_CHECKING:
     from mixwright.extend import Corpus, Learner, TrainRows
@@ -119,7 +119,7 @@ class Trusted(Miner):
         rng: np.random.Generator,
     ) -> NDArray[np.float64]:
         """Of the other rows, shape (others,); rows are places in the corpus."""
-        from mixwright.extend import RowLosses, draw_batches, read_losses, train_on
+        from mixwright.extend import RowLosses, draw_batches, train_on
 
         losses, order = RowLosses(learner, corpus), rng.permutation(trusted)
         halves = (order[::2], order[1::2])

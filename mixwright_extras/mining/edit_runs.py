@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.extend import RowLosses, copy_with_adapter, read_losses, row_tokens, train_on
+from mixwright.extend import RowLosses, copy_with_adapter, row_tokens, train_on
 from mixwright_extras.mining.halving import Halved, rank_candidates
 from mixwright_extras.mining.replicates import format_ranking
+from mixwright_extras.mining.trainings import read_losses
 
 if TYPE_CHECKING:
     from mixwright.extend import Example, Learner

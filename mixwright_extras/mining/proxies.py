@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mixwright.extend import RIGHT_FROM_SCORE, InputError, RowLosses, check_row_count, read_losses, train_on
+from mixwright.extend import RIGHT_FROM_SCORE, InputError, RowLosses, check_row_count, train_on
+from mixwright_extras.mining.trainings import read_losses
 
 if TYPE_CHECKING:
     from mixwright.extend import Corpus, Example, Learner, TimedGrades

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from torch import nn
 
-from mixwright.extend import Interval, Losses, Measurement, jackknife, rate, read_losses, train_on
+from mixwright.extend import Interval, Losses, Measurement, jackknife, rate, train_on
+from mixwright_extras.mining.trainings import read_losses
 
 MAX_TIMES_WATCHED = 10.0
 """A half-life longer than this many times the steps watched is reported as that."""

@@ -33,7 +33,7 @@ MODULES = (
     *("audit/wrapped", "plan/cells", "plan/validate", "plan/baseline"),
     "steer/selectors/*",
     *(f"steer/{name}" for name in ("gates", "controllers", "engine", "ledger", "policy")),
-    *(f"trial/{name}" for name in ("effects", "judging", "summary", "seed_rows")),
+    *(f"trial/{name}" for name in ("effects", "summary", "seed_rows")),
 )
 """Under `mixwright/`."""
 NOT_ASKED = re.compile(

@@ -50,7 +50,7 @@ class Axolotl(Export):
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """rows.jsonl and axolotl.yaml."""
         has_messages = mix.chat and mix.objective != "grpo"
-        rows = _message_rows(mix) if has_messages else trl_rows(mix, mix.order)
+        rows = _message_rows(mix) if has_messages else trl_rows(mix)
         write_jsonl(folder / ROWS_FILE, with_own_ids(rows))
         entry = {"path": str(folder / ROWS_FILE), "ds_type": "json", "split": "train", **_choose_entry_type(mix)}
         order_note = "Do not shuffle them, and do not remove repeated rows."

@@ -26,7 +26,7 @@ class Trl(Export):
 
     def write(self, mix: Mix, folder: Path) -> list[str]:
         """rows.parquet and trl.yaml."""
-        write_rows(folder / ROWS_FILE, list(with_own_ids(trl_rows(mix, mix.order))))
+        write_rows(folder / ROWS_FILE, list(with_own_ids(trl_rows(mix))))
         order_note = "Do not shuffle them." if mix.objective == "grpo" else "TRL shuffles them: the shares are kept."
         notes = [
             f"{ROWS_FILE} has the rows in the order of the plan, repeated or left out according to their weights: "

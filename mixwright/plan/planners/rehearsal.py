@@ -195,12 +195,10 @@ def _explain_enough(known_tasks: Mapping[str, _KnownTask], own_shares: Mapping[s
         or any(known_task.rehearsal_rows or known_task.own_share < least for known_task in tasks)
     ):
         return ""
-    text = (
+    return (
         f"The shares of your rows stay: {own_share:.1%} are rows of tasks that the model already knows, and "
-        f"{enough_share:.0%} is "
+        f"{enough_share:.0%} is enough. To replay more, name tasks to keep (--keep) or raise the share (--share)."
     )
-    text += "enough. To replay more, name tasks to keep (--keep) or raise the share (--share)."
-    return text
 
 
 def _explain_left_out(rows: Mapping[str, int], evidence_by_task: Mapping[str, tuple[str, bool]]) -> str:

@@ -232,7 +232,7 @@ class RunSteering(Checkpointable):
         rounding = 1e-5 * (high - low)  # of sums in float32
         outside = sum(not low - rounding <= reward <= high + rounding for reward in rewards)
         self._counts["rewards_outside"] += outside
-        if outside and not self._counts["lint.reward_range"]:
+        if outside:
             names_text = f", weighted sums of {', '.join(self.reward_names)}" if self.reward_names else ""
             reason = (
                 f"{outside} of {len(rewards)} scored completions in this batch have a reward outside the reward_range "
@@ -240,15 +240,15 @@ class RunSteering(Checkpointable):
                 "Training uses them unchanged; steering clips them. Set SteeringConfig(reward_range=(wrong, right)), or "
                 "options: {engine: {reward_range: [wrong, right]}} in the plan's stage"
             )
-            self._warn(Decision(step, "lint.reward_range", None, None, reason))
+            self._note_once(step, "lint.reward_range", reason, warns=True)
 
     def _count_unscored(self, step: int, rows: int, groups: int) -> None:
         """Say once in the run that nothing of a batch was scored, so nothing could be learnt or steered by it."""
         counts, reason = self._counts, UNSCORED_REASON[self.objective].format(rows=rows)
         counts["unscored"] += rows - groups
         counts["unscored_in_a_row"] = 0 if groups else counts["unscored_in_a_row"] + 1
-        if not groups and not counts["nothing scored"]:
-            self._warn(Decision(step, "nothing scored", None, None, reason))
+        if not groups:
+            self._note_once(step, "nothing scored", reason, warns=True)
         if self.objective == "grpo" and 0 < self.max_unscored_batches <= counts["unscored_in_a_row"]:
             expected = f"a reward in {self.max_unscored_batches} generation batches in a row"
             got = f"none, up to step {step}: {reason}"
@@ -285,21 +285,17 @@ class RunSteering(Checkpointable):
         """Log something that is not (or cannot be) done."""
         self.log([Decision(step, decision_name, None, None, reason)])
 
-    def _note_once(self, step: int, decision_name: str, reason: str) -> None:
-        if not self._counts[decision_name]:
-            self._counts[decision_name] = 1
-            self.note(step, decision_name, reason)
+    def _note_once(self, step: int, decision_name: str, reason: str, *, warns: bool = False) -> None:
+        if self._counts[decision_name]:
+            return
+        self._counts[decision_name] = 1
+        self.note(step, decision_name, reason)
+        if warns and self.files.writes:
+            logging.getLogger("mixwright").warning("step %d: %s: %s", step, decision_name, reason)
 
     def log(self, decisions: Sequence[Decision]) -> None:
         """Write decisions down."""
         self.files.append(DECISIONS, [to_data(decision) for decision in decisions])
-
-    def _warn(self, decision: Decision) -> None:
-        """Write a decision down; the first of its kind is a warning, too."""
-        self.log([decision])
-        self._counts[decision.what] += 1
-        if self.files.writes and self._counts[decision.what] == 1:
-            logging.getLogger("mixwright").warning("step %d: %s: %s", decision.step, decision.what, decision.because)
 
     @property
     def skips_step(self) -> bool:
