@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mixwright.corpus.rows import pc
+from mixwright.corpus.rows import group_rows, pc
 from mixwright.errors import InputError
 from mixwright.estimates.items import Items
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
@@ -244,21 +244,12 @@ class Answers:
         return len(self._first)
 
     @cached_property
-    def _cells_and_cell(self) -> tuple[list[Group], NDArray[np.int64]]:
-        """The cells in order of first appearance, and the number of each item's."""
-        first = self.table.select(["task", "level"]).take(self._first)
-        tasks = first["task"].combine_chunks().dictionary_encode()
-        levels = first["level"].combine_chunks().dictionary_encode(null_encoding="encode")
-        keys = tasks.indices.to_numpy().astype(np.int64) * len(levels.dictionary) + levels.indices.to_numpy()
-        kinds = pa.array(keys).dictionary_encode()
-        names, values = tasks.dictionary.to_pylist(), levels.dictionary.to_pylist()
-        cells = [(names[key // len(values)], values[key % len(values)]) for key in kinds.dictionary.to_pylist()]
-        return cells, kinds.indices.to_numpy().astype(np.int64)
-
-    @property
     def cell(self) -> NDArray[np.int64]:
         """Shape (items,): number of each item's cell among `cells`."""
-        return self._cells_and_cell[1]
+        cell = np.empty(self.item_count, np.int64)
+        for number, places in enumerate(self.cells.values()):
+            cell[places] = number
+        return cell
 
     @property
     def items(self) -> Items:
@@ -273,24 +264,22 @@ class Answers:
     @cached_property
     def _items_and_places(self) -> tuple[Items, NDArray[np.int64]]:
         ids = self.table["item"].combine_chunks().take(pa.array(self._first))
-        return Items.sort(*self._cells_and_cell, ids)
+        return Items.sort(list(self.cells), self.cell, ids)
 
     @cached_property
     def cells(self) -> dict[Group, NDArray[np.int64]]:
         """Task and level -> places of its items, in order of first appearance."""
-        cells, cell = self._cells_and_cell
-        return dict(zip(cells, _group(cell, len(cells)), strict=True))
+        return self._group_items("task", "level")
 
     @cached_property
     def groups(self) -> dict[Group, NDArray[np.int64]]:
         """Places of the items of each whole task (level None), then of each cell; a task of one level None stands once."""
-        cells, cell = self._cells_and_cell
-        number_by_task = {task: number for number, task in enumerate(dict.fromkeys(task for task, _ in cells))}
-        task = np.array([number_by_task[task] for task, _ in cells], np.int64)[cell]
-        tasks = zip(number_by_task, _group(task, len(number_by_task)), strict=True)
-        return {(name, None): places for name, places in tasks} | {
-            cell: places for cell, places in self.cells.items() if cell[1] is not None
-        }
+        levels = {cell: places for cell, places in self.cells.items() if cell[1] is not None}
+        return {(task, None): places for (task,), places in self._group_items("task").items()} | levels
+
+    def _group_items(self, *columns: str) -> dict[Any, NDArray[np.int64]]:
+        """Values of columns -> places of the items that have them."""
+        return group_rows(self.table.select(columns).take(self._first), np.arange(self.item_count))
 
     @cached_property
     def parts(self) -> dict[int, dict[str, bool]]:
@@ -304,14 +293,7 @@ class Answers:
         """One of the items' other columns and a value -> places of the items that have it."""
         columns = self.table["columns"].combine_chunks().take(pa.array(self._first))
         place = np.repeat(np.arange(len(columns)), np.diff(columns.offsets.to_numpy()))
-        names, values = columns.keys.dictionary_encode(), columns.items.dictionary_encode()
-        kinds = pa.array(names.indices.to_numpy().astype(np.int64) * len(values.dictionary) + values.indices.to_numpy())
-        kinds = kinds.dictionary_encode()
-        groups = _group(kinds.indices.to_numpy(), len(kinds.dictionary))
-        name_of, value_of = names.dictionary.to_pylist(), values.dictionary.to_pylist()
-        count = max(len(value_of), 1)
-        keys = [(name_of[kind // count], value_of[kind % count]) for kind in kinds.dictionary.to_pylist()]
-        return {key: place[own] for key, own in zip(keys, groups, strict=False)}
+        return group_rows(pa.table({"name": columns.keys, "value": columns.items}), place)
 
     @cached_property
     def decodings(self) -> tuple[str, ...]:
@@ -357,11 +339,6 @@ class Answers:
             place = table.schema.get_field_index(name)
             table = table.set_column(place, SCHEMA.field(name), pa.array(column, _NUMBER, from_pandas=True))
         return replace(self, table=table, header=header)
-
-
-def _group(numbers: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
-    """Return the places that have each number below `count`."""
-    return np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=count))[:-1])
 
 
 def short_columns(extra: Mapping[str, object]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mixwright.corpus.rows import GradedRows, pc, read_groups
+from mixwright.corpus.rows import GradedRows, group_rows, pc, read_groups
 from mixwright.errors import InputError, one_line
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import MAX_ROWS_TRIED, Chance, Grade, Rules, chance_level
@@ -68,15 +68,9 @@ def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
         )
 
 
-def rows_by(corpus: GradedRows, rows: np.ndarray, column: str, other_column: str) -> dict[tuple[str, Any], np.ndarray]:
-    """(value of a column, value of another or None) -> which of these rows of the table have them, ascending."""
-    names, name_of = _codes(corpus.table[column])
-    values, value_of = _codes(corpus.table[other_column])
-    pair_codes, code_of_row = np.unique(name_of[rows] * (len(values) + 1) + value_of[rows], return_inverse=True)
-    order = np.argsort(code_of_row, kind="stable")
-    bounds = np.searchsorted(code_of_row[order], np.arange(len(pair_codes) + 1))
-    pairs = [(names[code // (len(values) + 1)], [*values, None][code % (len(values) + 1)]) for code in pair_codes.tolist()]
-    return {name: rows[order[bounds[pair_index] : bounds[pair_index + 1]]] for pair_index, name in enumerate(pairs)}
+def rows_by(corpus: GradedRows, rows: np.ndarray, *columns: str) -> dict[tuple[Any, ...], np.ndarray]:
+    """Values of columns, or None -> which of these rows of the table have them, ascending."""
+    return group_rows(corpus.table.select(columns).take(rows), rows)
 
 
 def chance_rules_of(corpus: GradedRows, task: str) -> Rules:
@@ -106,10 +100,3 @@ def _chances(corpus: GradedRows, tasks: Sequence[str], groups: Iterable[np.ndarr
     for task, rows in zip(tasks, sample_answered_rows(corpus, groups), strict=True):
         graded = corpus.tasks[task].kind == "verifiable"
         yield chance_level(chance_rules_of(corpus, task), rows) if graded else None
-
-
-def _codes(column: pa.ChunkedArray) -> tuple[list[Any], np.ndarray]:
-    """The different values of a column and each row's index among them; one past the last for null."""
-    values = column.drop_null().unique()
-    codes = pc.index_in(column, value_set=values).fill_null(len(values)).to_numpy()
-    return values.to_pylist(), codes.astype(np.int64)

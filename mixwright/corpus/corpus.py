@@ -427,8 +427,8 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
     judged = pc.not_equal(corpus.table["split"], REHEARSE_SPLIT)  # rows to rehearse are never graded
     rows = pc.indices_nonzero(pc.and_(judged, pc.is_in(corpus.table["task"], value_set=verifiable))).to_numpy()
     answered = pc.is_valid(corpus.table["answer"]).to_numpy()
-    groups = rows_by(corpus, rows, "task", "split" if split_from_own_file else "task")
-    for (name, _), members in groups.items():
+    groups = rows_by(corpus, rows, "task", *(["split"] if split_from_own_file else []))
+    for (name, *_), members in groups.items():
         lacking = members[~answered[members]]
         if len(lacking) and (len(lacking) < len(members) or not split_from_own_file):
             got = f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}"
@@ -437,7 +437,7 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
     first_answered = read_groups(
         corpus.table, (members[answered[members]][:MAX_ANSWERS_CHECKED] for members in groups.values())
     )
-    for (name, _), examples in zip(groups, first_answered, strict=True):
+    for (name, *_), examples in zip(groups, first_answered, strict=True):
         grader, grades = corpus.tasks[name].grader, TimedGrades(corpus, SECONDS_PER_GRADE, "stop")
         for example in examples:
             score = grades.grade(example, example.answer or "")
