@@ -10,7 +10,7 @@ from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.graders import Grader, load_grader
 from mixwright.graders.includes import is_data
 from mixwright.records import Example, plain
-from mixwright.words import words_in
+from mixwright.words import contains_words, words_in
 
 CANDIDATE_GRADERS = ("exact", "numeric", "final_answer", "includes", "json_fields")
 """Graders that are tried on the completions; all of them give the gold answer 1."""
@@ -139,8 +139,8 @@ def choose_grader(
 
 def _holds_answer(answer: FirstAnswer) -> bool:
     """Whether the words of the gold answer stand somewhere in a completion, one after the other."""
-    gold, words = (f" {' '.join(words_in(text))} " for text in (answer.example.answer or "", answer.completion))
-    return gold.strip() != "" and gold in words
+    gold = words_in(answer.example.answer or "")
+    return bool(gold) and contains_words(words_in(answer.completion), gold)
 
 
 def quoted_start(text: str, *, cut: bool = False) -> str:
