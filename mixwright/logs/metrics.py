@@ -62,10 +62,10 @@ def choose_metric(
         return MetricChoice(None, f"the logs share no metric ({', '.join(unshared) or 'there is none'})")
     if wanted is not None and wanted not in shared:
         return MetricChoice(None, f"no metric {wanted!r}{' in both logs' if rest else ''}; there are {', '.join(shared)}")
-    problems, judged = dict[str, str | None](), list[str]()
+    names, problems, judged = shared if wanted is None else [wanted], dict[str, str | None](), list[str]()
     for graded in (True,) if wanted is not None else (False, True):  # right or wrong comes first
-        problems = {name: find_problem(name, logged, answers, graded=graded) for name in shared}
-        judged = [name for name in ([wanted] if wanted is not None else shared) if problems[name] is None]
+        problems = {name: find_problem(name, logged, answers, graded=graded) for name in names}
+        judged = [name for name in names if problems[name] is None]
         if judged:
             break
     if wanted is None and judged:  # one that was given to few answers is about these alone
@@ -77,7 +77,6 @@ def choose_metric(
             if all(count >= LEAST_COVERED * best for count, best in zip(known[name], most, strict=True))
         ] or judged
     if not judged:
-        names = [wanted] if wanted is not None else shared
         return MetricChoice(None, "; ".join(f"{name} {problems[name]}" for name in names[:4]))
     others = [name for name in shared if name != judged[0] and find_problem(name, logged, answers) is None]
     return MetricChoice(judged[0], others=(*others, *unshared))
@@ -148,15 +147,12 @@ def find_problem(
     is_mean = samples is not None and (samples["kind"].lower() in _MEANS or int(samples["count"]) == 1)
     if samples is not None and not is_mean:
         return "is about several answers to an item together, not about single answers; log the mean over samples (avg@n)"
-    some = False
     for side in answers:
-        scored = [(answer, answer.scores.get(name)) for answer in side]
-        known = [(answer, value) for answer, value in scored if value is not None]
+        known = [(answer, value) for answer in side if (value := answer.scores.get(name)) is not None]
         if not known:
             return "is missing for all answers of one of the logs"
         for answer, value in known:
             if value not in (0.0, 1.0) and not ((is_mean or graded) and 0 <= value <= 1):
                 found = f"is not from 0 to 1 ({value:g} for item {answer.item[:40]!r})"
                 return f"{found}; name its worst and best score, such as --grader TASK={name}:0..100"
-        some = True
-    return None if some else "is missing for all answers"
+    return None
