@@ -125,6 +125,11 @@ class RolloutLog:
         return [one for one in self.rollouts if one.step in first], [one for one in self.rollouts if one.step in last]
 
 
+def rewards_of(rollouts: Iterable[Rollout]) -> list[float]:
+    """Rewards of the completions that have one."""
+    return [one.reward for one in rollouts if one.reward is not None]
+
+
 def first_and_last_third(steps: Iterable[int]) -> tuple[set[int], set[int]]:
     """Steps of the first third, and of the last; all of them twice for fewer than three."""
     ordered = sorted(steps)
@@ -232,7 +237,7 @@ def _form_of(row: Mapping[str, Any], location: RowLocation) -> str:
 def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Rollout:
     if row.keys() >= NEMO_KEYS:
         row = _flatten_nemo(row)
-    if row.keys() >= TINKER_KEYS:
+    elif row.keys() >= TINKER_KEYS:
         row = _flatten_tinker(row)
     texts = {*PROMPTS, *COMPLETIONS}
     row = {name: _unpack(value, name in texts) if name in UNPACKED else value for name, value in row.items()}
@@ -247,8 +252,9 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Rollo
     total = _first(row, REWARDS)
     if total is not None and not isinstance(total, bool | int | float):
         raise location.error("a number, true, false or null as reward", repr(total)[:60], "Write one number per completion.")
-    has_total = any(name in row for name in REWARDS)
-    reward = _number(total) if has_total else math.fsum(numbers.values()) if numbers else None
+    reward = _number(total)
+    if numbers and not any(name in row for name in REWARDS):
+        reward = math.fsum(numbers.values())
     gold, cut, name = _first(row, GOLDS), _first(row, CUTS), _first(row, IDS)
     has_group = name is not None or bool(prompt.strip())
     return Rollout(
