@@ -76,8 +76,8 @@ SCHEMA = pa.schema(
 """
 MAX_CHARACTERS = 40
 """Characters of a value up to which it is short."""
-READ_COLUMNS = {"loss": "loss", "preference": "preference", "margin": "margin"}
-"""Name of a reading of single items -> its column."""
+READ_COLUMNS = ("loss", "preference", "margin")
+"""Readings of single items, each with a column of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +138,17 @@ class Header:
     """Model that graded some of them; None where graders, or a harness, did."""
 
 
-class _Decoded(NamedTuple):
-    """Answers under one decoding: their rows, and by item how many are right and there, success, and S."""
+class Decoded(NamedTuple):
+    """Answers under one decoding."""
 
     rows: NDArray[np.int64]
-    right: NDArray[np.float64]
+    """Their rows."""
     counts: NDArray[np.int64]
+    """Shape (items,): how many an item has."""
     success: NDArray[np.float64]
+    """Shape (items,): share of an item's answers that are right, NaN without any."""
     swapped: NDArray[np.float64]
+    """Shape (items,): pseudo-values of S, NaN if they are not known."""
 
 
 @dataclass(frozen=True)
@@ -284,7 +287,7 @@ class Answers:
     @cached_property
     def parts(self) -> dict[int, dict[str, bool]]:
         """Place of an item -> parts of its greedy answer, such as fields of JSON, and whether each is right."""
-        rows = self.rows_of("greedy")
+        rows = self.by_decoding["greedy"].rows
         parts = self.table["parts"].take(rows).to_pylist()
         return {place: dict(own) for place, own in zip(self.place[rows].tolist(), parts, strict=True) if own}
 
@@ -302,7 +305,8 @@ class Answers:
         return tuple(name for name in MEASUREMENT_BY_DECODING if name in found)
 
     @cached_property
-    def _by_decoding(self) -> dict[str, _Decoded]:
+    def by_decoding(self) -> dict[str, Decoded]:
+        """Every decoding -> its answers, of which there may be none."""
         decodings, right, swapped = (self.column(name) for name in ("decoding", "right", "swapped"))
         found, size = {}, self.item_count
         for name in MEASUREMENT_BY_DECODING:
@@ -313,24 +317,8 @@ class Answers:
             success = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
             swapped_of_items = np.full(size, np.nan)
             swapped_of_items[places] = swapped[rows]
-            found[name] = _Decoded(rows, sums, counts, success, swapped_of_items)
+            found[name] = Decoded(rows, counts, success, swapped_of_items)
         return found
-
-    def rows_of(self, decoding: str) -> NDArray[np.int64]:
-        """Rows of a decoding."""
-        return self._by_decoding[decoding].rows
-
-    def count_right(self, decoding: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Shape (items,) each: how many of an item's answers are right, and how many there are."""
-        return self._by_decoding[decoding].right, self._by_decoding[decoding].counts
-
-    def success(self, decoding: str) -> NDArray[np.float64]:
-        """Shape (items,): share of an item's answers that are right, NaN without any."""
-        return self._by_decoding[decoding].success
-
-    def swapped(self, decoding: str) -> NDArray[np.float64]:
-        """Shape (items,): pseudo-values of S, NaN if they are not known."""
-        return self._by_decoding[decoding].swapped
 
     def with_columns(self, header: Header, **values: NDArray[np.float64]) -> Answers:
         """Return the same answers with other columns of numbers, NaN for null."""
