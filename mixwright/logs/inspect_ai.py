@@ -40,6 +40,7 @@ TOP_KEYS = frozenset({"eval", "status"})
 COMPARED_SETTINGS = ("temperature", "top_p", "top_k", "max_tokens", "num_choices", "system_message", "stop_seqs")
 COMPARED_SETTINGS += ("frequency_penalty", "presence_penalty", "reasoning_effort", "reasoning_tokens", "effort")
 """Settings of generation that change what is written."""
+LOG_NAME = re.compile(r"\.(?:eval|json(?:\.gz)?)\Z", re.IGNORECASE)
 ATTACHMENT = "attachment://"
 CUT_REASONS = ("max_tokens", "model_length")
 LONGEST_SETTING = 160
@@ -55,11 +56,7 @@ def is_inspect(path: Path) -> bool:
 
 
 def _list_logs(path: Path) -> list[Path]:
-    return [one for one in list_files(path, _is_log_name) if is_inspect(one)] if path.is_dir() else [path]
-
-
-def _is_log_name(name: str) -> bool:
-    return name.lower().endswith((".eval", ".json", ".json.gz"))
+    return list(filter(is_inspect, list_files(path, LOG_NAME.search))) if path.is_dir() else [path]
 
 
 def _read_task(path: Path) -> ReadTask:

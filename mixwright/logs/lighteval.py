@@ -45,13 +45,8 @@ class _Seen(Seen):
     completion_limits: set[str] = field(default_factory=set)
 
 
-def is_details_name(name: str) -> bool:
-    """Whether a file is called as lighteval calls details."""
-    return NAME.fullmatch(name) is not None
-
-
 def _list_logs(path: Path) -> list[Path]:
-    return list_files(path, is_details_name) if path.is_dir() else [path]
+    return list_files(path, NAME.fullmatch) if path.is_dir() else [path]
 
 
 def _read_task(path: Path) -> ReadTask:

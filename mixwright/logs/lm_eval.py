@@ -34,7 +34,7 @@ RESULT_KEYS = frozenset({"results", "configs"})
 LIKELIHOOD_METRICS = {"acc": False, "acc_norm": True, "acc_bytes": True}
 """Metric of the likeliest option -> whether the log-probability is divided by the option's length."""
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+?)\.jsonl?(?:\.gz)?")
-_RESULTS_NAME = re.compile(r"results_\d{4}-\d\d-\d\dT[\d.-]+\.json")
+RESULTS_NAME = re.compile(r"results_\d{4}-\d\d-\d\dT[\d.-]+\.json")
 
 
 @dataclass(slots=True)
@@ -43,16 +43,6 @@ class _Seen(Seen):
 
     settings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     sampled: set[bool | None] = field(default_factory=set)
-
-
-def is_sample_name(name: str) -> bool:
-    """Whether a file is called as the harness calls files of samples."""
-    return _NAME.fullmatch(name) is not None
-
-
-def is_results_name(name: str) -> bool:
-    """Whether a file is called as the harness calls files of results."""
-    return _RESULTS_NAME.fullmatch(name) is not None
 
 
 def list_tasks(results: Mapping[str, Any]) -> set[str]:
@@ -64,11 +54,11 @@ def list_tasks(results: Mapping[str, Any]) -> set[str]:
 def _list_logs(path: Path) -> list[Path]:
     """Files of samples in a folder; the file itself; or those of the date of a file of results."""
     if path.is_dir():
-        return list_files(path, is_sample_name)
+        return list_files(path, _NAME.fullmatch)
     if _NAME.fullmatch(path.name) or not path.name.endswith(".json"):
         return [path]
     date = path.stem.rpartition("_")[2]
-    return [one for one in list_files(path.parent, is_sample_name) if _date_of(one) == date] if date else []
+    return [one for one in list_files(path.parent, _NAME.fullmatch) if _date_of(one) == date] if date else []
 
 
 def _date_of(path: Path) -> str:
@@ -79,7 +69,7 @@ def _date_of(path: Path) -> str:
 def _find_results(path: Path) -> Path | None:
     """The results file of the same date, one that is called so first; None without one."""
     date = _date_of(path)
-    found = [one for one in path.parent.glob(f"*_{date}.json") if not is_sample_name(one.name)] if date else []
+    found = [one for one in path.parent.glob(f"*_{date}.json") if not _NAME.fullmatch(one.name)] if date else []
     return min(found, key=lambda one: (not one.name.startswith("results_"), one.name), default=None)
 
 

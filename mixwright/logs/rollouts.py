@@ -196,7 +196,7 @@ def find_files(path: Path) -> list[Path]:
     """Files of rollouts in a folder, a .json file if its first object has a reward and a completion; or the file itself."""
     if not path.is_dir():
         return [path]
-    files = list_files(path, lambda name: bool(FILE_NAME.search(name)))
+    files = list_files(path, FILE_NAME.search)
     if own := [file for file in files if file.name == TINKER_FILE]:  # beside metrics, and rollouts of evaluations
         return own
     files = [path for path in files if path.parent.name != STEERING_LINES.parent.name]
