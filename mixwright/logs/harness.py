@@ -32,6 +32,11 @@ class Seen:
         return scores
 
 
+def is_drawn_at(temperature: Any) -> bool | None:
+    """Whether answers at a temperature are drawn at random; None where it is no number."""
+    return temperature > 0 if isinstance(temperature, int | float) else None
+
+
 def order_metrics(names: Iterable[str], listed: Sequence[str]) -> tuple[str, ...]:
     """The names in the order of a list, and those that it lacks behind them."""
     return tuple(sorted(names, key=lambda name: listed.index(name) if name in listed else len(listed)))

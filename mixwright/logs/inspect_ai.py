@@ -28,8 +28,8 @@ from mixwright.logs.files import (
     read_head,
     read_object_file,
 )
-from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
-from mixwright.logs.values import join_messages, read_name, read_object, read_part
+from mixwright.logs.harness import Harness, ReadTask, Seen, is_drawn_at, order_metrics
+from mixwright.logs.values import join_messages, read_name, read_object, read_part, read_texts
 from mixwright.logs.zipped import read_members
 
 FORM = "Inspect"
@@ -127,11 +127,7 @@ def _read_completion(output: Mapping[str, Any]) -> tuple[str | None, Mapping[str
     if isinstance(output.get("completion"), str):
         return output["completion"], choice
     message = read_part(choice, "message")
-    content = message.get("content")
-    if isinstance(content, list):
-        texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
-        return "\n".join(texts), choice
-    return (content if isinstance(content, str) else None), choice
+    return ("\n".join(read_texts([message])) if isinstance(message.get("content"), str | list) else None), choice
 
 
 def _resolve(text: str, attachments: Mapping[str, Any], location: RowLocation) -> str:
@@ -167,8 +163,7 @@ def _make_task(header: Mapping[str, Any], spec: Mapping[str, Any], seen: Seen) -
             settings[name] = _show(spec[key])
     if isinstance(spec.get("scorers"), list):
         settings["scorers"] = _show([[s.get("name"), s.get("options")] for s in spec["scorers"] if isinstance(s, dict)])
-    temperature = config.get("temperature")
-    sampled = None if not isinstance(temperature, int | float) else temperature > 0
+    sampled = is_drawn_at(config.get("temperature"))
     if read_part(spec, "model_args").get("do_sample") is False:  # how models of transformers are made greedy
         sampled = False
     counted = _count_items(read_part(header, "results"), spec)

@@ -21,8 +21,8 @@ from mixwright.corpus.reading import RowLocation, read_parquet
 from mixwright.errors import InputError
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
-from mixwright.logs.values import join_messages, read_logprob, read_name, read_object, read_part
+from mixwright.logs.harness import Harness, ReadTask, Seen, is_drawn_at, order_metrics
+from mixwright.logs.values import find_text, join_messages, read_logprob, read_name, read_object, read_part
 
 FORM = "lighteval"
 RESULT_KEYS = frozenset({"config_general", "results"})
@@ -60,11 +60,14 @@ def _read_task(path: Path) -> ReadTask:
     seen = _Seen()
     answers = [_read_row(task, row, location, seen) for row, location in _read_details(path)]
     general = read_part(results, "config_general")
-    settings = _find_settings(general, read_part(results, "versions").get(full_name), seen)
+    # wherever this version keeps them
+    generation = read_part(general, "generation_parameters") or read_part(general, "model_config", "generation_parameters")
+    settings = _find_settings(generation, read_part(results, "versions").get(full_name), seen)
     if shots:
         settings["few-shot examples"] = shots["shots"]
     listed, lower_is_better = _find_directions(read_part(results, "config_tasks", full_name))
-    metrics, sampled = order_metrics(seen.metrics, listed), _is_sampled(general, seen)
+    metrics = order_metrics(seen.metrics, listed)
+    sampled = is_drawn_at(generation.get("temperature")) if seen.sampled is None else seen.sampled
     logged = LoggedTask(metrics, settings, sampled, seen.unread_value_by_metric, lower_is_better)
     return ReadTask(task, logged, answers, str(general.get("model_name") or ""), results_path)
 
@@ -145,38 +148,22 @@ def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _S
         gold=options[gold_place] if gold_place is not None else None,
     )
     if texts or len(logprobs) != len(options) or len(set(options)) < len(options) or len(options) < 2:
-        reading = _first_text(response.get("text_post_processed"))
+        reading = find_text(response.get("text_post_processed"))
         readings = {name: reading for name in scores if reading is not None}
-        return replace(answer, completion=_first_text(texts), readings=readings)
+        return replace(answer, completion=find_text(texts), readings=readings)
     numbers = [read_logprob(value, "logprobs", location) for value in logprobs]
     likeliest = options[max(range(len(numbers)), key=numbers.__getitem__)]
     return replace(answer, readings=dict.fromkeys(scores, likeliest), options=options)
 
 
-def _is_sampled(general: Mapping[str, Any], seen: _Seen) -> bool | None:
-    temperature = _generation(general).get("temperature")
-    if seen.sampled is not None or not isinstance(temperature, int | float):
-        return seen.sampled
-    return temperature > 0
-
-
-def _find_settings(general: Mapping[str, Any], version: Any, seen: _Seen) -> dict[str, str]:
-    settings = {f"generation {name}": str(value)[:80] for name, value in _generation(general).items() if value is not None}
+def _find_settings(generation: Mapping[str, Any], version: Any, seen: _Seen) -> dict[str, str]:
+    settings = {f"generation {name}": str(value)[:80] for name, value in generation.items() if value is not None}
     if seen.completion_limits:
         settings["longest completion"] = " or ".join(sorted(seen.completion_limits))
     if version is not None:
         settings["version of the task"] = str(version)[:80]
     settings.pop("generation seed", None)
     return settings
-
-
-def _generation(general: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Parameters of generation, wherever this version keeps them."""
-    return read_part(general, "generation_parameters") or read_part(general, "model_config", "generation_parameters")
-
-
-def _first_text(value: Any) -> str | None:
-    return next((text for text in _as_list(value) if isinstance(text, str)), None)
 
 
 def _as_list(value: Any) -> list[Any]:

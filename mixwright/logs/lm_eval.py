@@ -24,7 +24,7 @@ from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_log_rows, read_object_file
 from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
-from mixwright.logs.values import read_logprob, read_name, read_object, read_part
+from mixwright.logs.values import find_text, read_logprob, read_name, read_object, read_part
 
 FORM = "lm-evaluation-harness"
 SAMPLE_KEYS = frozenset({"doc_id", "filtered_resps", "filter", "metrics"})
@@ -145,16 +145,9 @@ def _note_settings(requests: Sequence[Sequence[Any]], seen: _Seen) -> None:
 
 def _with_text(answer: LoggedAnswer, row: Mapping[str, Any]) -> LoggedAnswer:
     """What was written, and what the filter read out of it."""
-    completion, reading = _first_text(row.get("resps")), _first_text(row["filtered_resps"])
+    completion, reading = find_text(row.get("resps")), find_text(row["filtered_resps"])
     readings = {name: reading for name in answer.scores if reading is not None}
     return replace(answer, completion=completion, readings=readings)
-
-
-def _first_text(value: Any) -> str | None:
-    """The first text in nested lists."""
-    while isinstance(value, list) and value:
-        value = value[0]
-    return value if isinstance(value, str) else None
 
 
 def _with_options(

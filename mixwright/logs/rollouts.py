@@ -26,7 +26,7 @@ from mixwright.corpus.reading import RowLocation, suffix_of
 from mixwright.errors import InputError
 from mixwright.logs.files import find_top_keys, list_files, read_head, read_log_rows
 from mixwright.logs.trackio import SQLITE_MAGIC, read_project
-from mixwright.logs.values import join_messages, read_object, read_part
+from mixwright.logs.values import join_messages, read_object, read_part, read_texts
 from mixwright.run.folder import check_regular, read_json_lines
 
 FILE_NAME = re.compile(r"\.(?:jsonl|ndjson|json|parquet)(?:\.gz|\.zst)?$", re.IGNORECASE)
@@ -297,8 +297,8 @@ def _flatten_nemo(row: Mapping[str, Any]) -> dict[str, Any]:
     """A rollout of NeMo Gym with its prompt and completion as texts."""
     asked, answered = row["responses_create_params"], row["response"]
     given = asked.get("input") if isinstance(asked, dict) else None
-    prompt = given if isinstance(given, str) else "\n".join(_texts_of(given))
-    completion = "\n".join(_texts_of(answered.get("output") if isinstance(answered, dict) else None))
+    prompt = given if isinstance(given, str) else "\n".join(read_texts(given))
+    completion = "\n".join(read_texts(answered.get("output") if isinstance(answered, dict) else None))
     kept = {name: value for name, value in row.items() if name not in NEMO_KEYS and not name.startswith("_ng_")}
     group = row.get("_ng_task_index")
     return {**kept, "prompt": prompt, "completion": completion, "reward": row["reward"], "example_id": group}
@@ -313,16 +313,6 @@ def _flatten_tinker(row: Mapping[str, Any]) -> dict[str, Any]:
     texts = [str(text) for step in steps if (text := read_part(step, "logs").get("assistant_content"))]
     own = {"completion": "\n".join(texts), "reward": row["total_reward"], "metrics": metrics, "step": row["iteration"]}
     return own | {"task": "/".join(map(str, tags)), "example_id": f"{row['iteration']}/{row['group_idx']}"}
-
-
-def _texts_of(messages: Any) -> list[str]:
-    """Texts of messages, whose content is a text or a list of parts."""
-    texts: list[str] = []
-    for message in messages if isinstance(messages, list) else []:
-        content = message.get("content") if isinstance(message, dict) else None
-        parts: list[Any] = content if isinstance(content, list) else [{"text": content}]
-        texts += [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    return texts
 
 
 def _first(row: Mapping[str, Any], names: Iterable[str]) -> Any:

@@ -110,6 +110,23 @@ def join_messages(value: Any, key: str, location: RowLocation) -> str:
     return read_text("\n".join(lines), key, location)
 
 
+def find_text(value: Any) -> str | None:
+    """The first text in nested lists."""
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, str) else None
+
+
+def read_texts(messages: Any) -> list[str]:
+    """Texts of messages, whose content is a text or a list of parts; none of anything else."""
+    texts: list[str] = []
+    for message in messages if isinstance(messages, list) else []:
+        content = message.get("content") if isinstance(message, dict) else None
+        parts: list[Any] = content if isinstance(content, list) else [{"text": content}]
+        texts += [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    return texts
+
+
 def _text_of_parts(content: Any) -> str:
     """The text of a message's content; of parts that are no text (images, reasoning) their kind stands there."""
     if isinstance(content, list):
