@@ -69,8 +69,12 @@ def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
 
 
 def rows_by(corpus: GradedRows, rows: np.ndarray, *columns: str) -> dict[tuple[Any, ...], np.ndarray]:
-    """Values of columns, or None -> which of these rows of the table have them, ascending."""
-    return group_rows(corpus.table.select(columns).take(rows), rows)
+    """Values of columns -> which of these rows of the table have them, ascending; in the order of the columns, None last."""
+    groups = group_rows(corpus.table.select(columns).take(rows), rows)
+    known = [corpus.table[name].drop_null().unique().to_pylist() for name in columns]
+    ranks = [{value: rank for rank, value in enumerate([*values, None])} for values in known]
+    order = sorted(groups, key=lambda key: [rank[value] for rank, value in zip(ranks, key, strict=True)])
+    return {key: groups[key] for key in order}
 
 
 def chance_rules_of(corpus: GradedRows, task: str) -> Rules:
