@@ -98,38 +98,33 @@ def add_named(logs: Sequence[EvaluationLog], named: Mapping[str, str]) -> tuple[
     Raises:
         InputError: both ends of a scale are the same, or a score is beyond them.
     """
-    wanted = {task: name for task, name in named.items() if _DERIVED.fullmatch(name)}
+    wanted = {task: derived for task, name in named.items() if (derived := _DERIVED.fullmatch(name))}
     return tuple(_with_derived(log, wanted) for log in logs) if wanted else tuple(logs)
 
 
-def _with_derived(log: EvaluationLog, wanted: Mapping[str, str]) -> EvaluationLog:
-    answers = []
+def _with_derived(log: EvaluationLog, wanted: Mapping[str, re.Match[str]]) -> EvaluationLog:
+    answers, tasks = [], dict(log.tasks)
     for answer in log.answers:
-        name = wanted.get(answer.task)
-        if name is not None and (metric := base_of(name)) in answer.scores:
-            readings = {name: answer.readings[metric]} if metric in answer.readings else {}
-            value = _derive(name, answer.scores[metric], answer)
-            answer = replace(answer, scores={**answer.scores, name: value}, readings={**answer.readings, **readings})
+        if (derived := wanted.get(answer.task)) and (metric := derived["metric"]) in answer.scores:
+            readings = {derived[0]: answer.readings[metric]} if metric in answer.readings else {}
+            scores = {**answer.scores, derived[0]: _derive(derived, answer.scores[metric], answer)}
+            answer = replace(answer, scores=scores, readings={**answer.readings, **readings})
         answers.append(answer)
-    tasks = {
-        name: replace(task, metrics=(*task.metrics, wanted[name]))
-        if name in wanted and base_of(wanted[name]) in task.metrics
-        else task
-        for name, task in log.tasks.items()
-    }
+    for name, derived in wanted.items():
+        if name in tasks and derived["metric"] in tasks[name].metrics:
+            tasks[name] = replace(tasks[name], metrics=(*tasks[name].metrics, derived[0]))
     return replace(log, answers=tuple(answers), tasks=tasks)
 
 
-def _derive(name: str, value: float | None, answer: LoggedAnswer) -> float | None:
+def _derive(derived: re.Match[str], value: float | None, answer: LoggedAnswer) -> float | None:
     """Return 0 or 1 of a threshold, or the share of a scale. Raises InputError for a score beyond its ends."""
-    derived = _DERIVED.fullmatch(name)
-    if derived is None or value is None:
-        return value
+    if value is None:
+        return None
     if derived["least"] is not None:
         return float(value >= float(derived["least"]))
     worst, best = float(derived["worst"]), float(derived["best"])
     if worst == best or not min(worst, best) <= value <= max(worst, best):
-        expected = f"two ends of a scale that holds all scores ({name})"
+        expected = f"two ends of a scale that holds all scores ({derived[0]})"
         raise answer.location.error(expected, f"{value:g}", "Name its worst and its best score: METRIC:WORST..BEST.")
     return (value - worst) / (best - worst)
 
