@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import json
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from mixwright.errors import InputError
 from mixwright.graders._grader import Grader
 from mixwright.records import Example
 from mixwright.time_limit import TooSlow
+from mixwright.tool_calls import read_value
 
 
 class FunctionGrader(Grader):
@@ -86,14 +86,8 @@ def load_grader(name: str, options: Mapping[str, Any] | None = None, *, never_im
     stem, _, option_query = name.partition("?")
     if ":" in stem:
         return FunctionGrader(stem, import_function(stem, never_import_from))
-    named_options = {key: _parse_option(value) for key, value in parse_qsl(option_query, keep_blank_values=True)}
+    named_options = {key: read_value(value) for key, value in parse_qsl(option_query, keep_blank_values=True)}
     return catalog.create("graders", stem, named_options | dict(options or {}))
-
-
-def _parse_option(text: str) -> Any:
-    with contextlib.suppress(ValueError):
-        return json.loads(text)
-    return text
 
 
 def import_function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
