@@ -269,8 +269,7 @@ class Sentence:
             return -1
         for start in self.mentions():
             end = start + len(self.question.gold)
-            is_other_thing = self._modifies_noun(start) or self._is_off_topic(start, end)
-            is_other_thing |= not _COMPARING_WORDS.isdisjoint(self.words[max(start - 1, 0) : start])
+            is_other_thing = self._is_beside_answer(start) or self._is_off_topic(start, end)
             if not (self.is_part_of_more(start) or is_other_thing):
                 return start
         return -1
@@ -309,9 +308,8 @@ class Sentence:
         ]
         if "but" in words_before[-4:]:  # `not Lyon but Paris`
             words_before = words_before[len(words_before) - words_before[::-1].index("but") :]
-        if any(word in _DOUBT_WORDS or word.endswith("n't") for word in words_before):
-            return True
-        if any(word in _OTHER_ANSWER_WORDS and word not in self.question.prompt for word in words_before):
+        other_answer = _OTHER_ANSWER_WORDS.difference(self.question.prompt)
+        if any(word in _DOUBT_WORDS or word.endswith("n't") or word in other_answer for word in words_before):
             return True
         words_after = self.words[end : end + 4]
         words_after = words_after[1:] if words_after[:1] in (["which"], ["that"]) else words_after
@@ -352,21 +350,17 @@ class Sentence:
             if self.question.gold_is_name and self.words[place] in ("a", "an"):
                 return False  # `Rowling, a British author`
             place += 1
-        word = self.words[min(place, len(self.words) - 1)]
-        is_name = self.raw_words[min(place, len(self.words) - 1)][0].isupper() and self.question.gold_is_name
+        last = min(place, len(self.words) - 1)
+        word, is_capital = self.words[last], self.raw_words[last][0].isupper()
+        is_name = is_capital and self.question.gold_is_name
         is_name = is_name and word not in self.question.names and word not in self.question.prompt
         is_thing = (self.question.is_new(word) and not word[0].isdigit()) or (
             (self.question.is_asked or is_name) and word not in _FUNCTION_WORDS
         )
         if not is_thing or backwards:
             return is_thing
-        next_gap = self.gaps[min(place, len(self.words) - 1) + 1]
         next_word = self.words[place + 1] if place + 1 < len(self.words) else ""
-        return (
-            self.raw_words[min(place, len(self.words) - 1)][0].isupper()
-            or bool(next_gap.strip())
-            or next_word in ("", "or", "and")
-        )
+        return is_capital or bool(self.gaps[last + 1].strip()) or next_word in ("", "or", "and")
 
     def is_part_of_more(self, start: int) -> bool:
         """Whether words right next to it make it another thing: `South America`, `cold water`."""
@@ -422,9 +416,7 @@ class Sentence:
             return False
         if question.is_asked:
             return self._is_predicate(start, end) or self._is_subject(start, end)
-        if self._modifies_noun(start):
-            return False
-        if not _COMPARING_WORDS.isdisjoint(self.words[max(start - 1, 0) : start]):
+        if self._is_beside_answer(start):
             return False
         shared = {stem(word) for word in self.words} & question.asked_stems
         if self._begins(start) and end < len(self.words) and _LINKING_WORDS.isdisjoint(self.words[:start]):
@@ -437,8 +429,10 @@ class Sentence:
         """Whether only function words are before a word."""
         return _EMPTY_WORDS.issuperset(self.words[:start])
 
-    def _modifies_noun(self, start: int) -> bool:
-        """Whether a noun before `of` is another thing: `the mayor of Paris`, `the past tense of the verb drove`."""
+    def _is_beside_answer(self, start: int) -> bool:
+        """Whether a comparison, or another thing before `of`, stands before it: `near Paris`, `the mayor of Paris`."""
+        if not _COMPARING_WORDS.isdisjoint(self.words[max(start - 1, 0) : start]):
+            return True
         place = start
         while place > max(0, start - 3) and (
             self.words[place - 1] in _ARTICLES or stem(self.words[place - 1]) in self.question.known_stems
