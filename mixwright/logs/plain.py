@@ -14,14 +14,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mixwright.corpus.reading import RowLocation
+from mixwright.corpus.reading import RowLocation, read_number
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.files import read_log_rows
 from mixwright.logs.values import (
     MAX_LEVEL,
     join_messages,
     read_name,
-    read_number,
     read_object,
     read_score,
     read_text,
