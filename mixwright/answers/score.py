@@ -156,7 +156,7 @@ def scores_of_items(answers: Answers) -> ItemScores:
         name, decoded = MEASUREMENT_BY_DECODING[decoding], answers.by_decoding[decoding]
         columns |= {name: decoded.success, name + SWAPPED_SUFFIX: decoded.swapped}
         if (judge := answers.header.judge) is not None and judge.labels:
-            first = answers.table.take(np.unique(answers.place, return_index=True)[1])
+            first = answers.table.take(answers.first)
             labels = [judge.labels.get(item, np.nan) for item in first["item"].to_pylist()]
             is_judged = np.isin(first["task"].to_pylist(), judge.tasks)
             columns[LABEL_MEASUREMENT] = np.where(is_judged, labels, columns[name])

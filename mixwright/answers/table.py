@@ -197,7 +197,7 @@ class Answers:
     def first_rows(self) -> list[dict[str, Any]]:
         """Return what was written first for each item: greedy if there is a greedy answer; nothing of unknown text."""
         names = {"item": "example", "gold": "answer", "text": "completion"}
-        first = self.table.take(np.sort(self._first))
+        first = self.table.take(np.sort(self.first))
         columns = ("item", "task", "level", "prompt", "gold", "text", "score", "cut", "tokens", "logprob")
         rows = first.select(columns).rename_columns([names.get(name, name) for name in columns]).to_pylist()
         return [row for row in rows if row["completion"] is not None]
@@ -230,7 +230,7 @@ class Answers:
         return ids.indices.to_numpy().astype(np.int64)
 
     @cached_property
-    def _first(self) -> NDArray[np.int64]:
+    def first(self) -> NDArray[np.int64]:
         """Shape (items,): first row of each item."""
         return np.unique(self.place, return_index=True)[1].astype(np.int64)
 
@@ -244,7 +244,7 @@ class Answers:
     @property
     def item_count(self) -> int:
         """Items that have rows."""
-        return len(self._first)
+        return len(self.first)
 
     @cached_property
     def cell(self) -> NDArray[np.int64]:
@@ -266,7 +266,7 @@ class Answers:
 
     @cached_property
     def _items_and_places(self) -> tuple[Items, NDArray[np.int64]]:
-        ids = self.table["item"].combine_chunks().take(pa.array(self._first))
+        ids = self.table["item"].combine_chunks().take(pa.array(self.first))
         return Items.sort(list(self.cells), self.cell, ids)
 
     @cached_property
@@ -282,7 +282,7 @@ class Answers:
 
     def _group_items(self, *columns: str) -> dict[Any, NDArray[np.int64]]:
         """Values of columns -> places of the items that have them."""
-        return group_rows(self.table.select(columns).take(self._first), np.arange(self.item_count))
+        return group_rows(self.table.select(columns).take(self.first), np.arange(self.item_count))
 
     @cached_property
     def parts(self) -> dict[int, dict[str, bool]]:
@@ -294,7 +294,7 @@ class Answers:
     @cached_property
     def holders(self) -> dict[tuple[str, str], NDArray[np.int64]]:
         """One of the items' other columns and a value -> places of the items that have it."""
-        columns = self.table["columns"].combine_chunks().take(pa.array(self._first))
+        columns = self.table["columns"].combine_chunks().take(pa.array(self.first))
         place = np.repeat(np.arange(len(columns)), np.diff(columns.offsets.to_numpy()))
         return group_rows(pa.table({"name": columns.keys, "value": columns.items}), place)
 

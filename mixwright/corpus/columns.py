@@ -115,8 +115,7 @@ class RowReader:
         notes = [f"{source}: {join_some(texts)}"] if texts else []
         return notes + [
             f"{file}: columns that are not used: "
-            + ", ".join(f"{name[:60]} ({count:,})" for name, count in columns.most_common(MAX_UNREAD_SHOWN))
-            + (f" and {len(columns) - MAX_UNREAD_SHOWN:,} more" if len(columns) > MAX_UNREAD_SHOWN else "")
+            + join_some([f"{name[:60]} ({count:,})" for name, count in columns.most_common()], MAX_UNREAD_SHOWN)
             for file, columns in self.unread_by_file.items()
             if columns
         ]
