@@ -18,15 +18,7 @@ from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import SIGN_ALPHA
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.metrics import choose_metric, find_problem
-from mixwright.logs.pairing import (
-    Item,
-    PairedTask,
-    collect_items,
-    find_differences,
-    find_unknown_settings,
-    group_answers,
-    pair_logs,
-)
+from mixwright.logs.pairing import Item, PairedTask, collect_items, group_answers, pair_logs
 
 MAX_LOST_SHARE = 0.02
 """Share of BEFORE's items that AFTER may lack or leave unscored: of more, the missing ones may be those that were lost, and
@@ -224,7 +216,7 @@ def _judge_task(
 ) -> tuple[JudgedTask | None, list[Caveat]]:
     """The task as far as it can be judged, and what has to be known of it."""
     count = len(task.pairs) + len(task.before_alone)
-    if differences := find_differences(*logged):
+    if differences := _list_differences(*(one.settings for one in logged)):
         return None, [Caveat(name, count, f"the two runs differ: {'; '.join(differences)}", prevents_pass=True)]
     caveats = _list_unpaired(name, task)
     if not task.pairs:
@@ -251,7 +243,7 @@ def _judge_task(
     if task.by_id:
         message = f"items paired by id only, because they have no distinct prompts: {task.by_id:,}"
         caveats.append(Caveat(name, task.by_id, message, prevents_pass=False))
-    if unknown := find_unknown_settings(*logged):
+    if unknown := sorted(logged[0].settings.keys() ^ logged[1].settings.keys()):
         message = f"stated in only one of the logs, so not compared: {join_some(unknown)}"
         caveats.append(Caveat(name, len(scored), message, prevents_pass=False))
     lost = len(task.before_alone) + sum(bool(item.answers[0]) and not item.answers[1] for item in items)
@@ -259,6 +251,15 @@ def _judge_task(
         message = f"items of BEFORE that could not be compared: {lost:,} of {count:,}, which may hide a loss"
         caveats.append(Caveat(name, lost, message, prevents_pass=True))
     return (JudgedTask(name, choice.metric, scored, choice.others) if scored else None), caveats
+
+
+def _list_differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """What both logs say of a task, each something else: `few-shot examples: 5 before, 0 after`."""
+    return [
+        f"{name}: {before[name]} before, {after[name]} after"
+        for name in sorted(before.keys() & after.keys())
+        if before[name] != after[name]
+    ]
 
 
 def _keep_scored(item: Item, metric: str) -> Item:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer
 
 Reason = Literal["another prompt", "another right answer", "another level", "the same prompt several times", "no such item"]
 """Why an item has no partner."""
@@ -163,17 +163,3 @@ def _find_contradiction(before: Item, after: Item) -> Reason | None:
     if before.gold is not None and after.gold is not None and before.gold != after.gold:
         return "another right answer"
     return "another level" if before.level != after.level else None
-
-
-def find_differences(before: LoggedTask, after: LoggedTask) -> list[str]:
-    """What both logs say of a task, each something else, `few-shot: 5 before, 0 after`."""
-    return [
-        f"{name}: {before.settings[name]} before, {after.settings[name]} after"
-        for name in sorted(before.settings.keys() & after.settings.keys())
-        if before.settings[name] != after.settings[name]
-    ]
-
-
-def find_unknown_settings(before: LoggedTask, after: LoggedTask) -> list[str]:
-    """Settings that only one of the logs names, so that nobody can compare them."""
-    return sorted(before.settings.keys() ^ after.settings.keys())
