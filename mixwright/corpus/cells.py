@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from mixwright.corpus.rows import GradedRows, group_rows, pc, read_groups
 from mixwright.errors import InputError, one_line
 from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.chance import MAX_ROWS_TRIED, Chance, Grade, Rules, chance_level
+from mixwright.estimates.chance import MAX_ROWS_TRIED, Grade, Rules, chance_level
 from mixwright.graders import Grader
 from mixwright.graders.choice import option_texts
 from mixwright.graders.final_answer import FinalAnswer
@@ -41,22 +39,16 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
             rows_of_chance[task, level] = members
         elif (task, POOLED_LEVEL) not in rows_of_chance:
             rows_of_chance[task, POOLED_LEVEL] = np.concatenate(rows_by_task[task])
-    chances_in_order = _chances(corpus, [task for task, _ in rows_of_chance], rows_of_chance.values())
-    chances = dict(zip(rows_of_chance, chances_in_order, strict=True))
+    chances = {
+        (task, pool): chance_level(chance_rules_of(corpus, task), rows) if corpus.tasks[task].kind == "verifiable" else None
+        for (task, pool), rows in zip(rows_of_chance, sample_answered_rows(corpus, rows_of_chance.values()), strict=True)
+    }
     cells = []
     for (task, level), members in rows_by_cell.items():
         chance = chances[task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL]
         value, rule = (0.0, "no answers") if chance is None else (chance.value, chance.rule)
         cells.append(Cell(task, level, len(members), value, rule))
     return tuple(sorted(cells, key=lambda cell: cell.key))
-
-
-def with_rehearsal_counts(cells: Sequence[Cell], rows: pa.Table) -> tuple[Cell, ...]:
-    """Cells with the rows to rehearse of each counted; a cell that has no others is added, without a chance level."""
-    counts = Counter(zip(rows["task"].to_pylist(), rows["level"].to_pylist(), strict=True))
-    counted_cells = [replace(cell, rehearsal_rows=counts.pop((cell.task, cell.level), 0)) for cell in cells]
-    counted_cells += [Cell(task, level, 0, rehearsal_rows=count) for (task, level), count in counts.items()]
-    return tuple(sorted(counted_cells, key=lambda cell: cell.key))
 
 
 def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
@@ -97,10 +89,3 @@ def sample_answered_rows(corpus: GradedRows, groups: Iterable[np.ndarray]) -> It
     thin = (members[:: max(1, -(-len(members) // MAX_ROWS_TRIED))] for members in groups)
     for rows in read_groups(corpus.table, thin):
         yield [row for row in rows if row.answer is not None]
-
-
-def _chances(corpus: GradedRows, tasks: Sequence[str], groups: Iterable[np.ndarray]) -> Iterator[Chance | None]:
-    """Chance level of each group of rows of a task; None where nothing is graded."""
-    for task, rows in zip(tasks, sample_answered_rows(corpus, groups), strict=True):
-        graded = corpus.tasks[task].kind == "verifiable"
-        yield chance_level(chance_rules_of(corpus, task), rows) if graded else None
