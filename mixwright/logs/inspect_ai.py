@@ -29,7 +29,7 @@ from mixwright.logs.files import (
     read_object_file,
 )
 from mixwright.logs.harness import Harness, ReadTask, Seen, is_drawn_at, order_metrics
-from mixwright.logs.values import join_messages, read_name, read_object, read_part, read_texts
+from mixwright.logs.values import join_messages, list_objects, read_name, read_object, read_part, read_texts
 from mixwright.logs.zipped import read_members
 
 FORM = "Inspect"
@@ -152,17 +152,16 @@ def _read_target(value: Any) -> str | None:
 def _make_task(header: Mapping[str, Any], spec: Mapping[str, Any], seen: Seen) -> LoggedTask:
     plan = read_part(header, "plan")
     config: dict[str, Any] = {}
-    for part in (spec.get("model_generate_config"), plan.get("config")):
-        config |= {key: value for key, value in part.items() if value is not None} if isinstance(part, dict) else {}
+    for part in (read_part(spec, "model_generate_config"), read_part(plan, "config")):
+        config |= {key: value for key, value in part.items() if value is not None}
     settings = {f"generation {name}": _show(config.get(name, "default")) for name in COMPARED_SETTINGS}
-    steps = plan.get("steps")
-    if isinstance(steps, list):
-        settings["solver"] = _show([[one.get("solver"), one.get("params")] for one in steps if isinstance(one, dict)])
+    if isinstance(plan.get("steps"), list):
+        settings["solver"] = _show([[one.get("solver"), one.get("params")] for one in list_objects(plan["steps"])])
     for key, name in (("task_version", "version of the task"), ("task_args", "arguments of the task")):
         if spec.get(key) is not None:
             settings[name] = _show(spec[key])
     if isinstance(spec.get("scorers"), list):
-        settings["scorers"] = _show([[s.get("name"), s.get("options")] for s in spec["scorers"] if isinstance(s, dict)])
+        settings["scorers"] = _show([[one.get("name"), one.get("options")] for one in list_objects(spec["scorers"])])
     sampled = is_drawn_at(config.get("temperature"))
     if read_part(spec, "model_args").get("do_sample") is False:  # how models of transformers are made greedy
         sampled = False
@@ -187,10 +186,8 @@ def _show(value: Any) -> str:
 
 def _list_metrics(header: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
     """Metrics in the order of the results, those first of which a mean was asked for, and others by name."""
-    results = read_part(header, "results")
-    scorers = results.get("scores")
-    found = [one for one in scorers if isinstance(one, dict)] if isinstance(scorers, list) else []
-    listed = [str(one.get("name")) for one in sorted(found, key=lambda one: not one.get("metrics"))]
+    scorers = list_objects(read_part(header, "results").get("scores"))
+    listed = [str(one.get("name")) for one in sorted(scorers, key=lambda one: not one.get("metrics"))]
     return order_metrics(sorted(seen.metrics), listed)
 
 

@@ -22,7 +22,7 @@ from mixwright.errors import InputError
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_object_file
 from mixwright.logs.harness import Harness, ReadTask, Seen, is_drawn_at, order_metrics
-from mixwright.logs.values import find_text, join_messages, read_logprob, read_name, read_object, read_part
+from mixwright.logs.values import find_text, join_messages, list_objects, read_logprob, read_name, read_object, read_part
 
 FORM = "lighteval"
 RESULT_KEYS = frozenset({"config_general", "results"})
@@ -82,10 +82,7 @@ def _find_directions(config: Mapping[str, Any]) -> tuple[list[str], frozenset[st
     """Metrics of a task in the order of its settings, and those of which less is better: the details have them by name."""
     listed: list[str] = []
     lower_is_better: set[str] = set()
-    metrics = config.get("metrics", config.get("metric"))
-    for one in metrics if isinstance(metrics, list) else []:
-        if not isinstance(one, dict):
-            continue
+    for one in list_objects(config.get("metrics", config.get("metric"))):
         given, better = one.get("metric_name"), one.get("higher_is_better")
         names = [str(name) for name in (given if isinstance(given, list) else [given])]
         listed += names

@@ -96,6 +96,11 @@ def join_messages(value: Any, key: str, location: RowLocation) -> str:
     return read_text("\n".join(lines), key, location)
 
 
+def list_objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none of anything else."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def find_text(value: Any) -> str | None:
     """The first text in nested lists."""
     while isinstance(value, list) and value:
@@ -106,10 +111,10 @@ def find_text(value: Any) -> str | None:
 def read_texts(messages: Any) -> list[str]:
     """Texts of messages, whose content is a text or a list of parts; none of anything else."""
     texts: list[str] = []
-    for message in messages if isinstance(messages, list) else []:
-        content = message.get("content") if isinstance(message, dict) else None
-        parts: list[Any] = content if isinstance(content, list) else [{"text": content}]
-        texts += [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    for message in list_objects(messages):
+        content = message.get("content")
+        parts = list_objects(content if isinstance(content, list) else [{"text": content}])
+        texts += [part["text"] for part in parts if isinstance(part.get("text"), str)]
     return texts
 
 
