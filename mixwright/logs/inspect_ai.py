@@ -122,8 +122,7 @@ def _read_sample(task: str, value: Any, location: RowLocation, seen: Seen) -> Lo
 
 def _read_completion(output: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
     """What was written, and the choice that it is part of."""
-    choices = output.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    choice = next(iter(list_objects(output.get("choices"))), {})
     if isinstance(output.get("completion"), str):
         return output["completion"], choice
     message = read_part(choice, "message")

@@ -26,7 +26,7 @@ from mixwright.corpus.reading import RowLocation, suffix_of
 from mixwright.errors import InputError
 from mixwright.logs.files import find_top_keys, list_files, read_head, read_log_rows
 from mixwright.logs.trackio import SQLITE_MAGIC, read_project
-from mixwright.logs.values import join_messages, read_object, read_part, read_texts
+from mixwright.logs.values import join_messages, list_objects, read_object, read_part, read_texts
 from mixwright.run.folder import check_regular, read_json_lines
 
 FILE_NAME = re.compile(r"\.(?:jsonl|ndjson|json|parquet)(?:\.gz|\.zst)?$", re.IGNORECASE)
@@ -178,17 +178,16 @@ def _read_divergence(path: Path) -> dict[int, float]:
 def _read_history(state: Path) -> list[Any]:
     """Return what a trainer logged; nothing of a state that is broken, which says nothing of the rollouts."""
     try:
-        history = json.loads(state.read_text(encoding="utf-8"))["log_history"]
+        return json.loads(state.read_text(encoding="utf-8"))["log_history"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return history if isinstance(history, list) else []
 
 
-def _divergences(lines: Iterable[Any], name: str) -> dict[int, float]:
+def _divergences(lines: list[Any], name: str) -> dict[int, float]:
     return {
         int(line["step"]): float(line[name])
-        for line in lines
-        if isinstance(line, dict) and isinstance(line.get(name), int | float) and isinstance(line.get("step"), int | float)
+        for line in list_objects(lines)
+        if isinstance(line.get(name), int | float) and isinstance(line.get("step"), int | float)
     }
 
 
@@ -295,10 +294,9 @@ def _unpack(value: Any, is_text: bool) -> Any:
 
 def _flatten_nemo(row: Mapping[str, Any]) -> dict[str, Any]:
     """A rollout of NeMo Gym with its prompt and completion as texts."""
-    asked, answered = row["responses_create_params"], row["response"]
-    given = asked.get("input") if isinstance(asked, dict) else None
+    given = read_part(row, "responses_create_params").get("input")
     prompt = given if isinstance(given, str) else "\n".join(read_texts(given))
-    completion = "\n".join(read_texts(answered.get("output") if isinstance(answered, dict) else None))
+    completion = "\n".join(read_texts(read_part(row, "response").get("output")))
     kept = {name: value for name, value in row.items() if name not in NEMO_KEYS and not name.startswith("_ng_")}
     group = row.get("_ng_task_index")
     return {**kept, "prompt": prompt, "completion": completion, "reward": row["reward"], "example_id": group}

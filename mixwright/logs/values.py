@@ -88,11 +88,9 @@ def join_messages(value: Any, key: str, location: RowLocation) -> str:
         raise location.error(f"a text or chat messages in {key}", show_value(value), REMEDY_ROW)
     lines = []
     for message in value:
-        content = message.get("content") if isinstance(message, dict) else None
-        role = message.get("role") if isinstance(message, dict) else None
-        if not isinstance(role, str):
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             raise location.error(f"messages with role and content in {key}", show_value(message), REMEDY_ROW)
-        lines.append(f"{role}: {_text_of_parts(content)}")
+        lines.append(f"{message['role']}: {_text_of_parts(message.get('content'))}")
     return read_text("\n".join(lines), key, location)
 
 
