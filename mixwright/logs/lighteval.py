@@ -21,8 +21,8 @@ from mixwright.corpus.reading import RowLocation, read_parquet
 from mixwright.errors import InputError
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen, is_drawn_at, order_metrics
-from mixwright.logs.values import find_text, join_messages, list_objects, read_logprob, read_name, read_object, read_part
+from mixwright.logs.harness import Harness, ReadTask, Seen, is_drawn_at, order_metrics, with_text
+from mixwright.logs.values import join_messages, list_objects, read_logprob, read_name, read_object, read_part
 
 FORM = "lighteval"
 RESULT_KEYS = frozenset({"config_general", "results"})
@@ -145,9 +145,7 @@ def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _S
         gold=options[gold_place] if gold_place is not None else None,
     )
     if texts or len(logprobs) != len(options) or len(set(options)) < len(options) or len(options) < 2:
-        reading = find_text(response.get("text_post_processed"))
-        readings = {name: reading for name in scores if reading is not None}
-        return replace(answer, completion=find_text(texts), readings=readings)
+        return with_text(answer, texts, response.get("text_post_processed"))
     numbers = [read_logprob(value, "logprobs", location) for value in logprobs]
     likeliest = options[max(range(len(numbers)), key=numbers.__getitem__)]
     return replace(answer, readings=dict.fromkeys(scores, likeliest), options=options)

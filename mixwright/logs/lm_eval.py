@@ -23,8 +23,8 @@ from typing import Any
 from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_log_rows, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
-from mixwright.logs.values import find_text, read_logprob, read_name, read_object, read_part
+from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics, with_text
+from mixwright.logs.values import read_logprob, read_name, read_object, read_part
 
 FORM = "lm-evaluation-harness"
 SAMPLE_KEYS = frozenset({"doc_id", "filtered_resps", "filter", "metrics"})
@@ -106,7 +106,9 @@ def _read_row(task: str, row: dict[str, Any], location: RowLocation, seen: _Seen
     gold = None if row.get("target") is None else str(row["target"])
     answer = LoggedAnswer(task, item, scores, location, prompt=_join_prompts(requests), gold=gold)
     generates = not requests or (len(requests[0]) > 1 and isinstance(requests[0][1], dict))
-    return _with_text(answer, row) if generates else _with_options(answer, row, requests, location), filter_name
+    if generates:
+        return with_text(answer, row.get("resps"), row["filtered_resps"]), filter_name
+    return _with_options(answer, row, requests, location), filter_name
 
 
 def _read_requests(value: Any, location: RowLocation) -> list[list[Any]]:
@@ -141,13 +143,6 @@ def _note_settings(requests: Sequence[Sequence[Any]], seen: _Seen) -> None:
     temperature, drawn = settings.get("temperature"), settings.get("do_sample")
     is_greedy = drawn is False or (isinstance(temperature, int | float) and not temperature)
     seen.sampled.add(False if is_greedy else True if drawn is True else None)
-
-
-def _with_text(answer: LoggedAnswer, row: Mapping[str, Any]) -> LoggedAnswer:
-    """What was written, and what the filter read out of it."""
-    completion, reading = find_text(row.get("resps")), find_text(row["filtered_resps"])
-    readings = {name: reading for name in answer.scores if reading is not None}
-    return replace(answer, completion=completion, readings=readings)
 
 
 def _with_options(
