@@ -44,4 +44,4 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
             f"{task}: {distinct_count} different levels were grouped into {len(used_bins)} bins of about equal size by "
             "quantile, each named by its median level"
         )
-    return binned, notes
+    return binned if notes else levels, notes
