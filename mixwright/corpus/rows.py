@@ -145,12 +145,13 @@ def pick_batches(table: pa.Table, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
 
 def group_rows(keys: pa.Table, rows: np.ndarray) -> dict[tuple[Any, ...], np.ndarray]:
     """The different rows of `keys`, in order of first appearance -> those of `rows` that stand beside each, in order."""
-    numbered = keys.append_column("beside", pa.array(rows))
-    found = numbered.group_by(keys.column_names, use_threads=False).aggregate([("beside", "list")])
-    groups = found["beside_list"].combine_chunks()
-    members = np.split(groups.values.to_numpy(), groups.offsets.to_numpy()[1:-1])
+    numbered = keys.append_column("place", pa.array(np.arange(len(keys))))
+    found = numbered.group_by(keys.column_names, use_threads=False).aggregate([("place", "list"), ("place", "min")])
+    found = found.sort_by("place_min")  # groups are found in no order
+    groups = found["place_list"].combine_chunks()
+    places = np.split(groups.flatten().to_numpy(), np.cumsum(groups.value_lengths().to_numpy())[:-1])
     values = zip(*(found[name].to_pylist() for name in keys.column_names), strict=True)
-    return dict(zip(values, members, strict=False))  # of no rows numpy makes one group
+    return {value: rows[own] for value, own in zip(values, places, strict=False)}  # of no rows numpy makes one group
 
 
 def read_groups(table: pa.Table, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
