@@ -11,8 +11,10 @@ import ast
 import contextlib
 import functools
 import importlib
+import importlib.machinery
 import importlib.util
 import re
+import sys
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -201,24 +203,30 @@ def _plugin_files(package: str) -> list[Path]:
 
 
 def find_source(module: str) -> Path | None:
-    """Return the file of an installed module; None if there is none to be read. Imports nothing."""
+    """The file of an installed module, found without running any of its packages; None where there is no such module.
+
+    Of a package without a file of its own, and of what is built into Python, it is a folder.
+    """
     top_package, *submodules = module.split(".")
     try:
-        spec = importlib.util.find_spec(top_package)  # of a dotted name it would import the parents
+        spec = importlib.util.find_spec(top_package)
     except (ImportError, ValueError):
         return None
-    if spec and spec.origin and not submodules:
-        return Path(spec.origin)
-    stems = [Path(folder, *submodules) for folder in (spec.submodule_search_locations if spec else None) or ()]
-    candidates = [path for stem in stems for path in (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")]
-    return next((path for path in candidates if path.is_file()), None)
+    for name in submodules:
+        if spec is None or spec.submodule_search_locations is None:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(f"{spec.name}.{name}", list(spec.submodule_search_locations))
+    if spec is None:
+        return None
+    candidates = [spec.origin, *(spec.submodule_search_locations or [])]
+    return next((Path(path) for path in candidates if path and path not in ("built-in", "frozen")), Path(sys.prefix))
 
 
 def _read_entry(kind: str, name: str, module: str, source: Path | None) -> Entry:
     """Return the entry of one file, with its docstring and the literals NEEDS, EXTRA and DEFAULT; empty without a file."""
     try:
         tree = ast.parse(source.read_bytes() if source else "")
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError):  # a folder, or compiled code
         tree = ast.parse("")
     docstring = ast.get_docstring(tree) or ""
     literals: dict[str, Any] = {}

@@ -159,10 +159,10 @@ def one_line(value: object, limit: int | None = None) -> str:
     return (shown if shown.isprintable() else "".join(letter if letter.isprintable() else " " for letter in shown)) + more
 
 
-def join_some(texts: Sequence[str]) -> str:
+def join_some(texts: Sequence[str], most: int = MAX_NAMES_LISTED) -> str:
     """The first few, and how many more there are: `a, b and 4,998 more`."""
-    more_count = len(texts) - MAX_NAMES_LISTED
-    return ", ".join(texts[:MAX_NAMES_LISTED]) + (f" and {more_count:,} more" if more_count > 0 else "")
+    more_count = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {more_count:,} more" if more_count > 0 else "")
 
 
 def check_range(owner: str, options: Mapping[str, Any], **limits: tuple[float, float]) -> None:

@@ -105,7 +105,6 @@ if TYPE_CHECKING:
         Text,
         TrainingSetup,
         TrialResult,
-        Verdict,
         cell_key,
         plain,
     )

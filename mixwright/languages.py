@@ -36,7 +36,7 @@ def find_language(text: str) -> str:
     text = text[:CHARACTERS_READ]
     letters = [character for character in text[:400] if character.isalpha()]
     scripts = Counter(re.split("[ -]", unicodedata.name(letter, ""), maxsplit=1)[0] for letter in letters)
-    script = max(scripts, key=lambda name: scripts[name]) if scripts else ""
+    script = max(scripts, key=lambda name: scripts[name], default="")
     if script != "LATIN":
         return SCRIPTS_OF_ONE.get(script, script.lower()) if len(letters) >= MIN_WORDS else ""
     words = words_in(text)

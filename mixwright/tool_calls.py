@@ -123,7 +123,7 @@ def find_calls(text: str, tools: Any = ()) -> list[Call]:
         if match["name"]:
             end = text.find("</function>", at)
             body = text[at : end if end >= 0 else None]
-            pairs = {name: _read_parameter(value) for name, value in _PARAMETER.findall(body)}
+            pairs = {name: read_value(value) for name, value in _PARAMETER.findall(body)}
             found.append(Call(match["name"], pairs or (decode(body) if body.strip() else {})))
             continue
         if match["tool"]:
@@ -203,7 +203,8 @@ class _Constants(ast.NodeTransformer):
         return ast.Constant(constants[node.id]) if node.id in constants else node
 
 
-def _read_parameter(text: str) -> Any:
+def read_value(text: str) -> Any:
+    """Return what a text is as JSON; the text itself where it is none."""
     with suppress(ValueError, RecursionError):
         return json.loads(text)
     return text
@@ -227,7 +228,7 @@ def calls_in(message: Mapping[str, Any]) -> list[Call]:
 
 def text_of(message: Mapping[str, Any]) -> str:
     """Return the content of a message, and its calls as text behind it."""
-    calls = calls_in(message) if message.get("tool_calls") else []
+    calls = calls_in(message)
     return "\n".join(filter(None, (message["content"], write_calls(calls)))) if calls else message["content"]
 
 

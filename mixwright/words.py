@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
 COPIED_SHARE = 0.8
@@ -26,6 +27,11 @@ def stem(word: str) -> str:
 def words_in(text: str) -> list[str]:
     """Return folded words."""
     return [folded(word) for word in WORD.findall(text)]
+
+
+def contains_words(words: Iterable[str], phrase: Iterable[str]) -> bool:
+    """Tell whether a row of words has another in it, one after the other."""
+    return f" {' '.join(phrase)} " in f" {' '.join(words)} "
 
 
 def repeats_itself(text: str) -> bool:

@@ -74,7 +74,7 @@ def answers_of(values: Iterable[ItemValue]) -> Answers:
                 place_of_decoding = place | {"decoding": decoding, "swapped": swapped}
                 right = _spread(own[name].value, own[name].n)
                 rows += [place_of_decoding | {"sample": sample, "right": value} for sample, value in enumerate(right)]
-        read = {column: own[name].value for name, column in READ_COLUMNS.items() if name in own}
+        read = {name: own[name].value for name in READ_COLUMNS if name in own}
         rows += [place | read] if read else []
     return Answers.from_rows(rows)
 

@@ -314,7 +314,7 @@ def test_a_trial_without_samples_has_no_effect_on_them(tmp_path):
     for path in run.path.rglob("*.parquet"):
         if path.stem in ("before", "after"):
             answers = Answers.read(answers_file(path))
-            replace(answers, table=answers.table.take(answers.rows_of("greedy"))).write(answers_file(path))
+            replace(answers, table=answers.table.take(answers.by_decoding["greedy"].rows)).write(answers_file(path))
     result = summarise(run, config, assign_roles(config.trial))
     names = {effect.name for effect in result.effects if effect.arm == "steered"}
     assert "success" in names

@@ -19,7 +19,7 @@ from mixwright.corpus.rows import pc
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.estimates.chance import RIGHT_FROM_SCORE, Rules, chance_level
 from mixwright.estimates.dependence import dependence_of_shifts, permutation_p_of_shifts
-from mixwright.graders.choice import option_index, option_texts
+from mixwright.graders.choice import option_index, option_texts, options_of
 from mixwright.records import Example
 
 MAX_ITEMS_ALL_PAIRS = 100
@@ -67,7 +67,7 @@ def add_nulls(
                 for cell in cells:
                     tests[cell][decoding] = SwapTest(found.swapped, found.dependence, found.kappa, p)
             else:  # no answer could be swapped: nothing of their success counts as dependence, so that none is claimed
-                values = answers.success(decoding)[places]
+                values = answers.by_decoding[decoding].success[places]
             swapped[decoding][places[is_own]] = values[is_own]
     chance, nulls = np.full(len(examples), np.nan), list[CellNull]()
     for (task, level), places in answers.cells.items():
@@ -78,7 +78,7 @@ def add_nulls(
         nulls.append(CellNull(task, level, level_found.interval, level_found.rule, tests[task, level]))
     swapped_by_row = np.full(len(answers.table), np.nan)
     for decoding, values in swapped.items():
-        own_rows = answers.rows_of(decoding)
+        own_rows = answers.by_decoding[decoding].rows
         swapped_by_row[own_rows] = values[answers.place[own_rows]]
     header = replace(answers.header, nulls=tuple(nulls))
     return answers.with_columns(header, swapped=swapped_by_row, chance=chance[answers.place])
@@ -87,7 +87,7 @@ def add_nulls(
 def texts_of(answers: Answers, decoding: str) -> list[Texts]:
     """What is graded of each item's answers."""
     found: list[Texts] = [Counter() for _ in range(answers.item_count)]
-    rows = answers.rows_of(decoding)
+    rows = answers.by_decoding[decoding].rows
     for place, text, cut in zip(answers.place[rows].tolist(), *_graded_columns(answers, rows), strict=True):
         found[place][text, cut] += 1
     return found
@@ -187,8 +187,7 @@ def grade_swapped(
 
 def _move_answer(item: Example, other_item: Example, text: str) -> str:
     """An answer as it would be given to another prompt: the option at the same place, else the same text."""
-    options = item.extra.get("options", item.extra.get("choices"))
-    option = option_index(options, text) if options else None
+    option = option_index(options_of(item.extra), text)
     if option is None:
         return text
     other_options = option_texts(other_item)

@@ -85,13 +85,13 @@ def _measure_group(
     """Success, pass@k, learnability and chance level of one cell or task."""
     null = None if chance is None else chance.value
     for decoding in answers.decodings:
-        success, counts = answers.success(decoding)[places], answers.count_right(decoding)[1][places]
+        success, counts = answers.by_decoding[decoding].success[places], answers.by_decoding[decoding].counts[places]
         samples = int(counts[0]) if (counts == counts[0]).all() else 1
         yield _make_row(group, MEASUREMENT_BY_DECODING[decoding], clustered_share(success, samples), null, rule)
     if chance is not None:
         yield _make_row(group, CHANCE_MEASUREMENT, chance, None, rule)
     yield from _measure_parts(answers, group, places)
-    success, counts = answers.success("sampled")[places], answers.count_right("sampled")[1][places]
+    success, counts = answers.by_decoding["sampled"].success[places], answers.by_decoding["sampled"].counts[places]
     if (samples := int(counts[0])) > 1 and (counts == samples).all():
         any_right = np.array([pass_at_k(samples, round(share * samples), samples) for share in success.tolist()])
         any_null = None if null is None else 1 - (1 - null) ** samples
@@ -112,7 +112,8 @@ def _measure_parts(answers: Answers, group: Group, places: NDArray[np.int64]) ->
 
 def _test_task(answers: Answers, decoding: str, places: NDArray[np.int64]) -> SwapTest:
     """S, D and kappa of a task of several levels, without a test of its own."""
-    found = dependence_of_items(answers.success(decoding)[places], answers.swapped(decoding)[places])
+    decoded = answers.by_decoding[decoding]
+    found = dependence_of_items(decoded.success[places], decoded.swapped[places])
     return SwapTest(found.swapped, found.dependence, found.kappa, None)
 
 
@@ -140,7 +141,7 @@ def _measure_gain(answers: Answers, group: Group, places: NDArray[np.int64]) -> 
     """Success minus what the chance rule earns on the same items of a whole task, so that the interval holds both errors."""
     chance = answers.of_items("chance")[places]
     for decoding in answers.decodings:
-        gaps = answers.success(decoding)[places] - chance
+        gaps = answers.by_decoding[decoding].success[places] - chance
         if group[1] is not None or not np.isfinite(gaps).all():
             continue
         found = estimate_crossed(gaps[None], answers.cell[places]).interval
@@ -152,14 +153,14 @@ def scores_of_items(answers: Answers) -> ItemScores:
     """Success and S of each item under each decoding, its chance level, and what was read of it without writing."""
     columns = {CHANCE_MEASUREMENT: answers.of_items("chance")}
     for decoding in answers.decodings:
-        name = MEASUREMENT_BY_DECODING[decoding]
-        columns |= {name: answers.success(decoding), name + SWAPPED_SUFFIX: answers.swapped(decoding)}
+        name, decoded = MEASUREMENT_BY_DECODING[decoding], answers.by_decoding[decoding]
+        columns |= {name: decoded.success, name + SWAPPED_SUFFIX: decoded.swapped}
         if (judge := answers.header.judge) is not None and judge.labels:
-            first = answers.table.take(np.unique(answers.place, return_index=True)[1])
+            first = answers.table.take(answers.first)
             labels = [judge.labels.get(item, np.nan) for item in first["item"].to_pylist()]
             is_judged = np.isin(first["task"].to_pylist(), judge.tasks)
             columns[LABEL_MEASUREMENT] = np.where(is_judged, labels, columns[name])
-    columns |= {name: answers.of_items(column) for name, column in READ_COLUMNS.items()}
+    columns |= {name: answers.of_items(name) for name in READ_COLUMNS}
     known = {name: values[answers.places] for name, values in columns.items() if not np.isnan(values).all()}
     return ItemScores(answers.items, known)
 

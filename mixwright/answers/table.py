@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mixwright.corpus.rows import pc
+from mixwright.corpus.rows import group_rows, pc
 from mixwright.errors import InputError
 from mixwright.estimates.items import Items
 from mixwright.estimates.outcome import MEASUREMENT_BY_DECODING
@@ -76,8 +76,8 @@ SCHEMA = pa.schema(
 """
 MAX_CHARACTERS = 40
 """Characters of a value up to which it is short."""
-READ_COLUMNS = {"loss": "loss", "preference": "preference", "margin": "margin"}
-"""Name of a reading of single items -> its column."""
+READ_COLUMNS = ("loss", "preference", "margin")
+"""Readings of single items, each with a column of its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +138,17 @@ class Header:
     """Model that graded some of them; None where graders, or a harness, did."""
 
 
-class _Decoded(NamedTuple):
-    """Answers under one decoding: their rows, and by item how many are right and there, success, and S."""
+class Decoded(NamedTuple):
+    """Answers under one decoding."""
 
     rows: NDArray[np.int64]
-    right: NDArray[np.float64]
+    """Their rows."""
     counts: NDArray[np.int64]
+    """Shape (items,): how many an item has."""
     success: NDArray[np.float64]
+    """Shape (items,): share of an item's answers that are right, NaN without any."""
     swapped: NDArray[np.float64]
+    """Shape (items,): pseudo-values of S, NaN if they are not known."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,7 @@ class Answers:
     def first_rows(self) -> list[dict[str, Any]]:
         """Return what was written first for each item: greedy if there is a greedy answer; nothing of unknown text."""
         names = {"item": "example", "gold": "answer", "text": "completion"}
-        first = self.table.take(np.sort(self._first))
+        first = self.table.take(np.sort(self.first))
         columns = ("item", "task", "level", "prompt", "gold", "text", "score", "cut", "tokens", "logprob")
         rows = first.select(columns).rename_columns([names.get(name, name) for name in columns]).to_pylist()
         return [row for row in rows if row["completion"] is not None]
@@ -227,7 +230,7 @@ class Answers:
         return ids.indices.to_numpy().astype(np.int64)
 
     @cached_property
-    def _first(self) -> NDArray[np.int64]:
+    def first(self) -> NDArray[np.int64]:
         """Shape (items,): first row of each item."""
         return np.unique(self.place, return_index=True)[1].astype(np.int64)
 
@@ -241,24 +244,15 @@ class Answers:
     @property
     def item_count(self) -> int:
         """Items that have rows."""
-        return len(self._first)
+        return len(self.first)
 
     @cached_property
-    def _cells_and_cell(self) -> tuple[list[Group], NDArray[np.int64]]:
-        """The cells in order of first appearance, and the number of each item's."""
-        first = self.table.select(["task", "level"]).take(self._first)
-        tasks = first["task"].combine_chunks().dictionary_encode()
-        levels = first["level"].combine_chunks().dictionary_encode(null_encoding="encode")
-        keys = tasks.indices.to_numpy().astype(np.int64) * len(levels.dictionary) + levels.indices.to_numpy()
-        kinds = pa.array(keys).dictionary_encode()
-        names, values = tasks.dictionary.to_pylist(), levels.dictionary.to_pylist()
-        cells = [(names[key // len(values)], values[key % len(values)]) for key in kinds.dictionary.to_pylist()]
-        return cells, kinds.indices.to_numpy().astype(np.int64)
-
-    @property
     def cell(self) -> NDArray[np.int64]:
         """Shape (items,): number of each item's cell among `cells`."""
-        return self._cells_and_cell[1]
+        cell = np.empty(self.item_count, np.int64)
+        for number, places in enumerate(self.cells.values()):
+            cell[places] = number
+        return cell
 
     @property
     def items(self) -> Items:
@@ -272,46 +266,37 @@ class Answers:
 
     @cached_property
     def _items_and_places(self) -> tuple[Items, NDArray[np.int64]]:
-        ids = self.table["item"].combine_chunks().take(pa.array(self._first))
-        return Items.sort(*self._cells_and_cell, ids)
+        ids = self.table["item"].combine_chunks().take(pa.array(self.first))
+        return Items.sort(list(self.cells), self.cell, ids)
 
     @cached_property
     def cells(self) -> dict[Group, NDArray[np.int64]]:
         """Task and level -> places of its items, in order of first appearance."""
-        cells, cell = self._cells_and_cell
-        return dict(zip(cells, _group(cell, len(cells)), strict=True))
+        return self._group_items("task", "level")
 
     @cached_property
     def groups(self) -> dict[Group, NDArray[np.int64]]:
         """Places of the items of each whole task (level None), then of each cell; a task of one level None stands once."""
-        cells, cell = self._cells_and_cell
-        number_by_task = {task: number for number, task in enumerate(dict.fromkeys(task for task, _ in cells))}
-        task = np.array([number_by_task[task] for task, _ in cells], np.int64)[cell]
-        tasks = zip(number_by_task, _group(task, len(number_by_task)), strict=True)
-        return {(name, None): places for name, places in tasks} | {
-            cell: places for cell, places in self.cells.items() if cell[1] is not None
-        }
+        levels = {cell: places for cell, places in self.cells.items() if cell[1] is not None}
+        return {(task, None): places for (task,), places in self._group_items("task").items()} | levels
+
+    def _group_items(self, *columns: str) -> dict[Any, NDArray[np.int64]]:
+        """Values of columns -> places of the items that have them."""
+        return group_rows(self.table.select(columns).take(self.first), np.arange(self.item_count))
 
     @cached_property
     def parts(self) -> dict[int, dict[str, bool]]:
         """Place of an item -> parts of its greedy answer, such as fields of JSON, and whether each is right."""
-        rows = self.rows_of("greedy")
+        rows = self.by_decoding["greedy"].rows
         parts = self.table["parts"].take(rows).to_pylist()
         return {place: dict(own) for place, own in zip(self.place[rows].tolist(), parts, strict=True) if own}
 
     @cached_property
     def holders(self) -> dict[tuple[str, str], NDArray[np.int64]]:
         """One of the items' other columns and a value -> places of the items that have it."""
-        columns = self.table["columns"].combine_chunks().take(pa.array(self._first))
+        columns = self.table["columns"].combine_chunks().take(pa.array(self.first))
         place = np.repeat(np.arange(len(columns)), np.diff(columns.offsets.to_numpy()))
-        names, values = columns.keys.dictionary_encode(), columns.items.dictionary_encode()
-        kinds = pa.array(names.indices.to_numpy().astype(np.int64) * len(values.dictionary) + values.indices.to_numpy())
-        kinds = kinds.dictionary_encode()
-        groups = _group(kinds.indices.to_numpy(), len(kinds.dictionary))
-        name_of, value_of = names.dictionary.to_pylist(), values.dictionary.to_pylist()
-        count = max(len(value_of), 1)
-        keys = [(name_of[kind // count], value_of[kind % count]) for kind in kinds.dictionary.to_pylist()]
-        return {key: place[own] for key, own in zip(keys, groups, strict=False)}
+        return group_rows(pa.table({"name": columns.keys, "value": columns.items}), place)
 
     @cached_property
     def decodings(self) -> tuple[str, ...]:
@@ -320,7 +305,8 @@ class Answers:
         return tuple(name for name in MEASUREMENT_BY_DECODING if name in found)
 
     @cached_property
-    def _by_decoding(self) -> dict[str, _Decoded]:
+    def by_decoding(self) -> dict[str, Decoded]:
+        """Every decoding -> its answers, of which there may be none."""
         decodings, right, swapped = (self.column(name) for name in ("decoding", "right", "swapped"))
         found, size = {}, self.item_count
         for name in MEASUREMENT_BY_DECODING:
@@ -331,24 +317,8 @@ class Answers:
             success = np.divide(sums, counts, out=np.full(size, np.nan), where=counts > 0)
             swapped_of_items = np.full(size, np.nan)
             swapped_of_items[places] = swapped[rows]
-            found[name] = _Decoded(rows, sums, counts, success, swapped_of_items)
+            found[name] = Decoded(rows, counts, success, swapped_of_items)
         return found
-
-    def rows_of(self, decoding: str) -> NDArray[np.int64]:
-        """Rows of a decoding."""
-        return self._by_decoding[decoding].rows
-
-    def count_right(self, decoding: str) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Shape (items,) each: how many of an item's answers are right, and how many there are."""
-        return self._by_decoding[decoding].right, self._by_decoding[decoding].counts
-
-    def success(self, decoding: str) -> NDArray[np.float64]:
-        """Shape (items,): share of an item's answers that are right, NaN without any."""
-        return self._by_decoding[decoding].success
-
-    def swapped(self, decoding: str) -> NDArray[np.float64]:
-        """Shape (items,): pseudo-values of S, NaN if they are not known."""
-        return self._by_decoding[decoding].swapped
 
     def with_columns(self, header: Header, **values: NDArray[np.float64]) -> Answers:
         """Return the same answers with other columns of numbers, NaN for null."""
@@ -357,11 +327,6 @@ class Answers:
             place = table.schema.get_field_index(name)
             table = table.set_column(place, SCHEMA.field(name), pa.array(column, _NUMBER, from_pandas=True))
         return replace(self, table=table, header=header)
-
-
-def _group(numbers: NDArray[np.int64], count: int) -> list[NDArray[np.int64]]:
-    """Return the places that have each number below `count`."""
-    return np.split(np.argsort(numbers, kind="stable"), np.cumsum(np.bincount(numbers, minlength=count))[:-1])
 
 
 def short_columns(extra: Mapping[str, object]) -> dict[str, str]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from mixwright.corpus.rows import GradedRows, pc, read_groups
+from mixwright.corpus.rows import GradedRows, group_rows, pc, read_groups
 from mixwright.errors import InputError, one_line
 from mixwright.estimates.cell_states import MIN_ITEMS
-from mixwright.estimates.chance import MAX_ROWS_TRIED, Chance, Grade, Rules, chance_level
+from mixwright.estimates.chance import MAX_ROWS_TRIED, Grade, Rules, chance_level
 from mixwright.graders import Grader
 from mixwright.graders.choice import option_texts
 from mixwright.graders.final_answer import FinalAnswer
@@ -41,22 +39,16 @@ def find_cells(corpus: GradedRows) -> tuple[Cell, ...]:
             rows_of_chance[task, level] = members
         elif (task, POOLED_LEVEL) not in rows_of_chance:
             rows_of_chance[task, POOLED_LEVEL] = np.concatenate(rows_by_task[task])
-    chances_in_order = _chances(corpus, [task for task, _ in rows_of_chance], rows_of_chance.values())
-    chances = dict(zip(rows_of_chance, chances_in_order, strict=True))
+    chances = {
+        (task, pool): chance_level(chance_rules_of(corpus, task), rows) if corpus.tasks[task].kind == "verifiable" else None
+        for (task, pool), rows in zip(rows_of_chance, sample_answered_rows(corpus, rows_of_chance.values()), strict=True)
+    }
     cells = []
     for (task, level), members in rows_by_cell.items():
         chance = chances[task, level if len(members) >= MIN_ITEMS else POOLED_LEVEL]
         value, rule = (0.0, "no answers") if chance is None else (chance.value, chance.rule)
         cells.append(Cell(task, level, len(members), value, rule))
     return tuple(sorted(cells, key=lambda cell: cell.key))
-
-
-def with_rehearsal_counts(cells: Sequence[Cell], rows: pa.Table) -> tuple[Cell, ...]:
-    """Cells with the rows to rehearse of each counted; a cell that has no others is added, without a chance level."""
-    counts = Counter(zip(rows["task"].to_pylist(), rows["level"].to_pylist(), strict=True))
-    counted_cells = [replace(cell, rehearsal_rows=counts.pop((cell.task, cell.level), 0)) for cell in cells]
-    counted_cells += [Cell(task, level, 0, rehearsal_rows=count) for (task, level), count in counts.items()]
-    return tuple(sorted(counted_cells, key=lambda cell: cell.key))
 
 
 def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
@@ -68,15 +60,13 @@ def check_keys(cells: Iterable[tuple[str, float | None]]) -> None:
         )
 
 
-def rows_by(corpus: GradedRows, rows: np.ndarray, column: str, other_column: str) -> dict[tuple[str, Any], np.ndarray]:
-    """(value of a column, value of another or None) -> which of these rows of the table have them, ascending."""
-    names, name_of = _codes(corpus.table[column])
-    values, value_of = _codes(corpus.table[other_column])
-    pair_codes, code_of_row = np.unique(name_of[rows] * (len(values) + 1) + value_of[rows], return_inverse=True)
-    order = np.argsort(code_of_row, kind="stable")
-    bounds = np.searchsorted(code_of_row[order], np.arange(len(pair_codes) + 1))
-    pairs = [(names[code // (len(values) + 1)], [*values, None][code % (len(values) + 1)]) for code in pair_codes.tolist()]
-    return {name: rows[order[bounds[pair_index] : bounds[pair_index + 1]]] for pair_index, name in enumerate(pairs)}
+def rows_by(corpus: GradedRows, rows: np.ndarray, *columns: str) -> dict[tuple[Any, ...], np.ndarray]:
+    """Values of columns -> which of these rows of the table have them, ascending; in the order of the columns, None last."""
+    groups = group_rows(corpus.table.select(columns).take(rows), rows)
+    known = [corpus.table[name].drop_null().unique().to_pylist() for name in columns]
+    ranks = [{value: rank for rank, value in enumerate([*values, None])} for values in known]
+    order = sorted(groups, key=lambda key: [rank[value] for rank, value in zip(ranks, key, strict=True)])
+    return {key: groups[key] for key in order}
 
 
 def chance_rules_of(corpus: GradedRows, task: str) -> Rules:
@@ -99,17 +89,3 @@ def sample_answered_rows(corpus: GradedRows, groups: Iterable[np.ndarray]) -> It
     thin = (members[:: max(1, -(-len(members) // MAX_ROWS_TRIED))] for members in groups)
     for rows in read_groups(corpus.table, thin):
         yield [row for row in rows if row.answer is not None]
-
-
-def _chances(corpus: GradedRows, tasks: Sequence[str], groups: Iterable[np.ndarray]) -> Iterator[Chance | None]:
-    """Chance level of each group of rows of a task; None where nothing is graded."""
-    for task, rows in zip(tasks, sample_answered_rows(corpus, groups), strict=True):
-        graded = corpus.tasks[task].kind == "verifiable"
-        yield chance_level(chance_rules_of(corpus, task), rows) if graded else None
-
-
-def _codes(column: pa.ChunkedArray) -> tuple[list[Any], np.ndarray]:
-    """The different values of a column and each row's index among them; one past the last for null."""
-    values = column.drop_null().unique()
-    codes = pc.index_in(column, value_set=values).fill_null(len(values)).to_numpy()
-    return values.to_pylist(), codes.astype(np.int64)

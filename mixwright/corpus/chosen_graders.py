@@ -10,7 +10,7 @@ from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.graders import Grader, load_grader
 from mixwright.graders.includes import is_data
 from mixwright.records import Example, plain
-from mixwright.words import words_in
+from mixwright.words import contains_words, words_in
 
 CANDIDATE_GRADERS = ("exact", "numeric", "final_answer", "includes", "json_fields")
 """Graders that are tried on the completions; all of them give the gold answer 1."""
@@ -35,6 +35,11 @@ class FirstAnswer:
     cut: bool
     """Whether it ran into the limit of tokens."""
 
+    @property
+    def quoted(self) -> str:
+        """Its beginning, and the right answer."""
+        return f"{quoted_start(self.completion, cut=self.cut)} for {quoted_start(self.example.answer or '')}"
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenGrader:
@@ -51,8 +56,6 @@ class ChosenGrader:
     """Completions that were read."""
     examples: tuple[FirstAnswer, ...]
     """Up to three that state the answer where `proposed_grader` accepts nothing of them; else the first ones."""
-    why: str
-    """One sentence."""
     remedy: str
     """How to name another grader, on the command line and in run.yaml."""
     refused: tuple[FirstAnswer, ...]
@@ -70,10 +73,7 @@ class ChosenGrader:
         lines = [f"grader of {self.task}: {self.reason}; to change it: {self.remedy}"]
         if not self.refused:
             return lines
-        shown = [
-            f"{quoted_start(answer.completion, cut=answer.cut)} for {quoted_start(answer.example.answer or '')}"
-            for answer in self.refused[:MAX_COMPLETIONS_SHOWN]
-        ]
+        shown = [answer.quoted for answer in self.refused[:MAX_COMPLETIONS_SHOWN]]
         counts = ", ".join(f"{name} {count}" for name, count in self.accepted.items())
         line = f"grader of {self.task}: rejects {len(self.refused)} of {self.total} completions that contain the answer: "
         return [*lines, f"{line}{'; '.join(shown)}. If they are right, choose another grader; accepted: {counts}"]
@@ -82,6 +82,24 @@ class ChosenGrader:
     def reason(self) -> str:
         """What is taken, and why."""
         return f"{self.grader.partition('?')[0]}, because {self.why}" if self.changed else self.why
+
+    @property
+    def why(self) -> str:
+        """One sentence: what the choice rests on."""
+        proposed = self.proposed_grader
+        if not self.total:
+            return f"keeping {proposed}: there is no completion to test it on"
+        in_sentences = self.accepted[SENTENCE_GRADER]
+        if self.answers_in_sentences:
+            counts = f"{in_sentences} of {self.total} completions and {proposed} {self.accepted[proposed]}"
+            return f"{SENTENCE_GRADER} accepts {counts}, such as {self.examples[0].quoted}"
+        if proposed not in self.accepted:
+            return f"keeping {proposed}: other graders are not compared with it"
+        if not max(self.accepted.values()):
+            return f"keeping {proposed}: no grader accepts any of {self.total} completions"
+        others = f" ('{SENTENCE_GRADER}' accepts {in_sentences})" if proposed != SENTENCE_GRADER else ""
+        few_text = ", too few more to switch" if in_sentences > self.accepted[proposed] else ""
+        return f"{proposed}, which accepts {self.accepted[proposed]} of {self.total} completions{others}{few_text}"
 
 
 def choose_grader(
@@ -113,12 +131,12 @@ def choose_grader(
 
     accepted_answers = {name: [answer for answer in answers if right(judge, answer)] for name, judge in judges.items()}
     accepted = {name: len(accepted_of_grader) for name, accepted_of_grader in accepted_answers.items()}
-    answer_count, more_accepted = len(answers), accepted[SENTENCE_GRADER] - accepted.get(proposed_grader, 0)
+    more_accepted = accepted[SENTENCE_GRADER] - accepted.get(proposed_grader, 0)
     comparable = proposed_grader.partition("?")[0] != SENTENCE_GRADER and (
         named_by_user or proposed_grader in CANDIDATE_GRADERS
     )
     is_data_task = any(is_data(plain(answer.example.target)) or is_data(answer.example.answer or "") for answer in answers)
-    accepts_clearly_more = more_accepted >= max(MIN_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * answer_count)
+    accepts_clearly_more = more_accepted >= max(MIN_MORE_ACCEPTED, SHARE_MORE_ACCEPTED * len(answers))
     answers_in_sentences = comparable and not is_data_task and accepts_clearly_more
     chosen = with_labels if answers_in_sentences and not named_by_user else proposed_grader
     examples_shown = list(answers)
@@ -128,50 +146,19 @@ def choose_grader(
         ]
     judge = judges.get(chosen) or load_grader(chosen)
     refused = tuple(answer for answer in answers if not right(judge, answer) and _holds_answer(answer))
-    why = _why(proposed_grader, accepted, answer_count, examples_shown, answers_in_sentences=answers_in_sentences)
     name = SENTENCE_GRADER if named_by_user else "NAME"
     remedy = f"--grader {task}={name}, or in run.yaml corpus.graders: {{{task}: {name}}}"
-    examples = tuple(examples_shown[:MAX_COMPLETIONS_SHOWN])
-    return ChosenGrader(
-        task, chosen, proposed_grader, accepted, answer_count, examples, why, remedy, refused, answers_in_sentences
-    )
+    shown = tuple(examples_shown[:MAX_COMPLETIONS_SHOWN])
+    return ChosenGrader(task, chosen, proposed_grader, accepted, len(answers), shown, remedy, refused, answers_in_sentences)
 
 
 def _holds_answer(answer: FirstAnswer) -> bool:
     """Whether the words of the gold answer stand somewhere in a completion, one after the other."""
-    gold, words = (f" {' '.join(words_in(text))} " for text in (answer.example.answer or "", answer.completion))
-    return gold.strip() != "" and gold in words
+    gold = words_in(answer.example.answer or "")
+    return bool(gold) and contains_words(words_in(answer.completion), gold)
 
 
 def quoted_start(text: str, *, cut: bool = False) -> str:
     """The beginning of a text on one line, quoted; a completion that ran into the limit of tokens is marked."""
     line = " ".join(one_line(text).split())
     return repr(line if len(line) <= SHOWN_CHARACTERS else f"{line[:SHOWN_CHARACTERS]} ...") + CUT_MARK * cut
-
-
-def _why(
-    proposed_grader: str,
-    accepted: Mapping[str, int],
-    total: int,
-    examples: Sequence[FirstAnswer],
-    *,
-    answers_in_sentences: bool,
-) -> str:
-    if not total:
-        return f"keeping {proposed_grader}: there is no completion to test it on"
-    if answers_in_sentences:
-        first_answer = examples[0]
-        completion_text = quoted_start(first_answer.completion, cut=first_answer.cut)
-        example = f"{completion_text} for {quoted_start(first_answer.example.answer or '')}"
-        counts = f"{accepted[SENTENCE_GRADER]} of {total} completions and {proposed_grader} {accepted[proposed_grader]}"
-        return f"{SENTENCE_GRADER} accepts {counts}, such as {example}"
-    if proposed_grader not in accepted:
-        return f"keeping {proposed_grader}: other graders are not compared with it"
-    if not max(accepted.values()):
-        return f"keeping {proposed_grader}: no grader accepts any of {total} completions"
-    sentence_grader_text = ""
-    if proposed_grader != SENTENCE_GRADER:
-        sentence_grader_text = f" ('{SENTENCE_GRADER}' accepts {accepted[SENTENCE_GRADER]})"
-    counts = f"{accepted[proposed_grader]} of {total} completions{sentence_grader_text}"
-    few_text = ", too few more to switch" if accepted[SENTENCE_GRADER] > accepted[proposed_grader] else ""
-    return f"{proposed_grader}, which accepts {counts}{few_text}"

@@ -18,7 +18,7 @@ from typing import Any
 
 from mixwright.config import CorpusConfig
 from mixwright.corpus.masks import MASK_COLUMN, TRAIN_KEYS, UNTRAINED_TURNS, is_trained, read_spans
-from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation, messages_in
+from mixwright.corpus.reading import SPLIT_BY_NAME, RowLocation, messages_in, read_number, show_value
 from mixwright.corpus.tool_messages import has_calls, structure_answer, with_tools
 from mixwright.errors import InputError, join_some, unknown_name
 from mixwright.graders.choice import OPTION_COLUMNS, options_of, read_options
@@ -115,8 +115,7 @@ class RowReader:
         notes = [f"{source}: {join_some(texts)}"] if texts else []
         return notes + [
             f"{file}: columns that are not used: "
-            + ", ".join(f"{name[:60]} ({count:,})" for name, count in columns.most_common(MAX_UNREAD_SHOWN))
-            + (f" and {len(columns) - MAX_UNREAD_SHOWN:,} more" if len(columns) > MAX_UNREAD_SHOWN else "")
+            + join_some([f"{name[:60]} ({count:,})" for name, count in columns.most_common()], MAX_UNREAD_SHOWN)
             for file, columns in self.unread_by_file.items()
             if columns
         ]
@@ -164,7 +163,7 @@ class _Reading:
         self.reader, self.location, config = reader, location, reader.config
         self.config, self.split, self.noted = config, reader.split, reader.conversions
         if not isinstance(row, dict):
-            raise self.error("a row that is an object with named columns", f"{type(row).__name__} {str(row)[:40]!r}")
+            raise self.error("a row that is an object with named columns", show_value(row))
         for theirs in config.columns.values():
             if theirs and theirs not in row:
                 expected = f"the column {theirs!r} that corpus.columns names"
@@ -498,7 +497,7 @@ class _Reading:
         """Return the row's own name for itself or its task."""
         value = self.values.get(name, otherwise)
         if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-            raise self.error(f"text in {name}", f"{type(value).__name__} {str(value)[:40]!r}")
+            raise self.error(f"text in {name}", show_value(value))
         return str(value)
 
     def read_level(self) -> float | None:
@@ -507,14 +506,7 @@ class _Reading:
         if isinstance(value, str) and (match := _LEVEL.fullmatch(value.strip())):
             self.noted["level read from its text"] += 1
             return None if match[1] == "?" else float(match[1])
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            got = f"{type(value).__name__} {str(value)[:40]!r}"
-            raise self.error("a number in level", got, _remedy_ignore("level"))
-        if not math.isfinite(value):
-            raise self.error("a finite number in level", f"{value}", "Correct it or drop the row.")
-        return float(value)
+        return None if value is None else read_number(value, "level", self.location, _remedy_ignore("level"))
 
     def read_skills(self) -> tuple[str, ...]:
         """Return what the row exercises: a text, or a list of them."""

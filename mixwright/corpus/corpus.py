@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mixwright.config import CorpusConfig, sources_of
-from mixwright.corpus.cells import find_cells, rows_by, with_rehearsal_counts
+from mixwright.corpus.cells import find_cells, rows_by
 from mixwright.corpus.columns import RowReader
 from mixwright.corpus.identity import build_table
 from mixwright.corpus.levels import bin_levels
@@ -186,7 +187,11 @@ class Corpus:
 
     def cells_with_rehearsal(self) -> tuple[Cell, ...]:
         """The cells with the rows to rehearse of each counted, those among them that have no training rows, too."""
-        return with_rehearsal_counts(self.cells(), self.select(split=REHEARSE_SPLIT).table)
+        rows = self.select(split=REHEARSE_SPLIT).table
+        counts = Counter(zip(rows["task"].to_pylist(), rows["level"].to_pylist(), strict=True))
+        cells = [replace(cell, rehearsal_rows=counts.pop((cell.task, cell.level), 0)) for cell in self.cells()]
+        cells += [Cell(task, level, 0, rehearsal_rows=count) for (task, level), count in counts.items()]
+        return tuple(sorted(cells, key=lambda cell: cell.key))
 
     def training(self, rehearse: Collection[str] = ()) -> Corpus:
         """Training rows, and the rows to rehearse of these tasks."""
@@ -427,8 +432,8 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
     judged = pc.not_equal(corpus.table["split"], REHEARSE_SPLIT)  # rows to rehearse are never graded
     rows = pc.indices_nonzero(pc.and_(judged, pc.is_in(corpus.table["task"], value_set=verifiable))).to_numpy()
     answered = pc.is_valid(corpus.table["answer"]).to_numpy()
-    groups = rows_by(corpus, rows, "task", "split" if split_from_own_file else "task")
-    for (name, _), members in groups.items():
+    groups = rows_by(corpus, rows, "task", *(["split"] if split_from_own_file else []))
+    for (name, *_), members in groups.items():
         lacking = members[~answered[members]]
         if len(lacking) and (len(lacking) < len(members) or not split_from_own_file):
             got = f"{len(lacking)} rows without, the first at {corpus.table['source'][int(lacking[0])].as_py()}"
@@ -437,7 +442,7 @@ def _check_answers(corpus: Corpus, *, split_from_own_file: bool) -> None:
     first_answered = read_groups(
         corpus.table, (members[answered[members]][:MAX_ANSWERS_CHECKED] for members in groups.values())
     )
-    for (name, _), examples in zip(groups, first_answered, strict=True):
+    for (name, *_), examples in zip(groups, first_answered, strict=True):
         grader, grades = corpus.tasks[name].grader, TimedGrades(corpus, SECONDS_PER_GRADE, "stop")
         for example in examples:
             score = grades.grade(example, example.answer or "")

@@ -66,13 +66,9 @@ def read_graded(config: CorpusConfig, *, graders_are_named: bool, ungraded: bool
             "answers can be compared by `mixwright verdict` and trained on by `mixwright run`."
         )
         raise InputError("rows with answers that can be graded", "; ".join(notes)[:300] or "none", remedy)
-    full_corpus = None if len(gradable_tasks) == len(corpus.tasks) else corpus
-    return Graded(
-        corpus if full_corpus is None else corpus.select(tasks=gradable_tasks),
-        chosen_config,
-        tuple(notes),
-        all_rows=full_corpus,
-    )
+    if len(gradable_tasks) == len(corpus.tasks):
+        return Graded(corpus, chosen_config, tuple(notes))
+    return Graded(corpus.select(tasks=gradable_tasks), chosen_config, tuple(notes), all_rows=corpus)
 
 
 def _probe(corpus: Corpus) -> str | None:

@@ -24,7 +24,7 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
     """
     has_level = ~np.isnan(levels)
     counted = has_level if counted is None or not (counted & has_level).any() else counted & has_level
-    binned, notes = levels, []
+    binned, notes = levels.copy(), []
     has_many_levels = len(np.unique(levels[has_level])) > MAX_LEVELS  # else no task can have more
     for task in np.unique(tasks[counted]) if has_many_levels else ():
         of_task = has_level & (tasks == task)
@@ -36,15 +36,12 @@ def bin_levels(tasks: np.ndarray, levels: np.ndarray, counted: np.ndarray | None
         edges = np.unique(np.quantile(values, np.linspace(0, 1, count + 1)[1:-1], method="higher"))
         bin_index = np.searchsorted(edges, levels[of_task], side="right")
         bin_of_value = np.searchsorted(edges, values, side="right")
-        names = {
-            bin: float(np.quantile(values[bin_of_value == bin], 0.5, method="lower")) for bin in np.unique(bin_of_value)
-        }
-        used_bins = np.array(sorted(names))
-        if binned is levels:
-            binned = levels.copy()
-        binned[of_task] = [names[int(used_bins[np.abs(used_bins - bin).argmin()])] for bin in bin_index]
+        used_bins = np.unique(bin_of_value)
+        medians = np.array([np.quantile(values[bin_of_value == bin], 0.5, method="lower") for bin in used_bins])
+        nearest = [np.abs(used_bins - bin).argmin() for bin in range(len(edges) + 1)]
+        binned[of_task] = medians[nearest][bin_index]
         notes.append(
-            f"{task}: {distinct_count} different levels were grouped into {len(names)} bins of about equal size by "
+            f"{task}: {distinct_count} different levels were grouped into {len(used_bins)} bins of about equal size by "
             "quantile, each named by its median level"
         )
-    return binned, notes
+    return binned if notes else levels, notes

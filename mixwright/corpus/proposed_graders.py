@@ -67,10 +67,9 @@ def proposed_graders(corpus: Corpus) -> Mapping[str, ProposedGrader]:
     explains itself first, so it is proposed wherever its comparison loses nothing that tells answers apart, and the answer
     is one thing: it finds no list of words in a sentence.
     """
-    groups = rows_by(corpus, np.arange(len(corpus)), "task", "task")
-    names = [name for name, _ in groups]
+    groups = rows_by(corpus, np.arange(len(corpus)), "task")
     rows_by_task = read_groups(corpus.table, (rows[_spread(len(rows))] for rows in groups.values()))
-    return {name: propose_grader(rows) for name, rows in zip(names, rows_by_task, strict=True)}
+    return {name: propose_grader(rows) for (name,), rows in zip(groups, rows_by_task, strict=True)}
 
 
 def find_labels(corpus: Corpus, task: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import csv
 import io
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -61,6 +62,25 @@ class RowLocation(NamedTuple):
 
 
 Rows = Iterator[tuple[Any, RowLocation]]
+REMEDY_ROW = "Correct that row or remove it."
+
+
+def show_value(value: Any) -> str:
+    """The type of a value and how it begins, for an error."""
+    return f"{type(value).__name__} {str(value)[:40]!r}"
+
+
+def read_number(value: Any, key: str, location: RowLocation, remedy: str = REMEDY_ROW) -> float:
+    """A finite number. Raises InputError for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise location.error(f"a number in {key}", show_value(value), remedy)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise location.error(f"a finite number in {key}", f"{value}"[:40], remedy)
+    return number
 
 
 def read_rows(source: str, split: str, *, relative_to: Path = Path(), notes: list[str] | None = None) -> Rows:

@@ -143,6 +143,17 @@ def pick_batches(table: pa.Table, rows: np.ndarray) -> Iterator[pa.RecordBatch]:
         yield batches[batch_index].take(pa.array(rows[batch_of_row == batch_index] - starts[batch_index]))
 
 
+def group_rows(keys: pa.Table, rows: np.ndarray) -> dict[tuple[Any, ...], np.ndarray]:
+    """The different rows of `keys`, in order of first appearance -> those of `rows` that stand beside each, in order."""
+    numbered = keys.append_column("place", pa.array(np.arange(len(keys))))
+    found = numbered.group_by(keys.column_names, use_threads=False).aggregate([("place", "list"), ("place", "min")])
+    found = found.sort_by("place_min")  # groups are found in no order
+    groups = found["place_list"].combine_chunks()
+    places = np.split(groups.flatten().to_numpy(), np.cumsum(groups.value_lengths().to_numpy())[:-1])
+    values = zip(*(found[name].to_pylist() for name in keys.column_names), strict=True)
+    return {value: rows[own] for value, own in zip(values, places, strict=False)}  # of no rows numpy makes one group
+
+
 def read_groups(table: pa.Table, groups: Iterable[np.ndarray]) -> Iterator[list[Example]]:
     """The examples of each group of row indices, in the table's order; small groups together, `BLOCK_ROWS` or so."""
     waiting: list[np.ndarray] = []

@@ -24,7 +24,7 @@ def leave_out_bare(corpus: Corpus) -> Corpus:
     The notes of the corpus count them. Where all rows are like that nothing is left out.
     """
     table = corpus.table
-    is_train, is_bare = pc.equal(table["split"], "train"), pc.equal(table["split"], "train")
+    is_train = is_bare = pc.equal(table["split"], "train")
     for name in ("target", "answer", "chosen"):
         is_bare = pc.and_(is_bare, pc.is_null(table[name]))
     count, total = pc.sum(is_bare).as_py() or 0, pc.sum(is_train).as_py() or 0

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-from mixwright.words import WORD, folded, stem, words_in
+from mixwright.words import WORD, contains_words, folded, stem, words_in
 
 
 def _word_set(words: str) -> frozenset[str]:
@@ -47,6 +47,7 @@ _FUNCTION_WORDS = (
         "if has have had do does did will would can could should must let not than i'm you're they're been being up out"
     )
 )
+_EMPTY_WORDS = _FUNCTION_WORDS | _DISCOURSE_WORDS
 _BOUNDARY_WORDS = _word_set(
     "which that who whom whose where because since while although though but however whereas so when"
 )
@@ -107,13 +108,13 @@ def is_list(text: str) -> bool:
 def takes_back(text: str, gold: Sequence[str] = ()) -> bool:
     """Whether what follows an answer takes it back, and does not say it again."""
     retraction = _RETRACTION.search(text)
-    return retraction is not None and not (gold and _contains_words(words_in(text[retraction.end() :]), gold))
+    return retraction is not None and not (gold and contains_words(words_in(text[retraction.end() :]), gold))
 
 
 def repeats_passage(text: str, question: Question) -> bool:
     """Whether a text is nothing but the passage that the prompt asks about, or nearly all of it."""
     words, passage = words_in(text), len(question.prompt) - len(question.asked)
-    return 0 < REPEATED_SHARE * passage <= len(words) and _contains_words(question.prompt, words)
+    return 0 < REPEATED_SHARE * passage <= len(words) and contains_words(question.prompt, words)
 
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
@@ -172,7 +173,7 @@ class Question:
     @cached_property
     def is_asked(self) -> bool:
         """Whether the gold answer is in the question itself, as one of its options is."""
-        return _contains_words(self.asked, self.gold)
+        return contains_words(self.asked, self.gold)
 
     @property
     def is_function_word(self) -> bool:
@@ -196,8 +197,7 @@ class Question:
     def is_new(self, word: str) -> bool:
         """Whether a word is neither a function word, nor the prompt's, nor the gold answer's."""
         return not (
-            word in _FUNCTION_WORDS
-            or word in _DISCOURSE_WORDS
+            word in _EMPTY_WORDS
             or stem(word) in self.known_stems
             or word in self.gold
             or word in self.last_word_forms
@@ -221,12 +221,12 @@ class Sentence:
     @property
     def is_copied(self) -> bool:
         """Whether it is in the question as it is."""
-        return len(self.words) > 2 and _contains_words(self.question.asked, self.words)
+        return len(self.words) > 2 and contains_words(self.question.asked, self.words)
 
     @property
     def is_quoted(self) -> bool:
         """Whether it is in the prompt as it is, passage or question."""
-        return len(self.words) > 2 and _contains_words(self.question.prompt, self.words)
+        return len(self.words) > 2 and contains_words(self.question.prompt, self.words)
 
     @property
     def is_about_prompt(self) -> bool:
@@ -269,8 +269,7 @@ class Sentence:
             return -1
         for start in self.mentions():
             end = start + len(self.question.gold)
-            is_other_thing = self._modifies_noun(start) or self._is_off_topic(start, end)
-            is_other_thing |= not _COMPARING_WORDS.isdisjoint(self.words[max(start - 1, 0) : start])
+            is_other_thing = self._is_beside_answer(start) or self._is_off_topic(start, end)
             if not (self.is_part_of_more(start) or is_other_thing):
                 return start
         return -1
@@ -309,9 +308,8 @@ class Sentence:
         ]
         if "but" in words_before[-4:]:  # `not Lyon but Paris`
             words_before = words_before[len(words_before) - words_before[::-1].index("but") :]
-        if any(word in _DOUBT_WORDS or word.endswith("n't") for word in words_before):
-            return True
-        if any(word in _OTHER_ANSWER_WORDS and word not in self.question.prompt for word in words_before):
+        other_answer = _OTHER_ANSWER_WORDS.difference(self.question.prompt)
+        if any(word in _DOUBT_WORDS or word.endswith("n't") or word in other_answer for word in words_before):
             return True
         words_after = self.words[end : end + 4]
         words_after = words_after[1:] if words_after[:1] in (["which"], ["that"]) else words_after
@@ -352,21 +350,17 @@ class Sentence:
             if self.question.gold_is_name and self.words[place] in ("a", "an"):
                 return False  # `Rowling, a British author`
             place += 1
-        word = self.words[min(place, len(self.words) - 1)]
-        is_name = self.raw_words[min(place, len(self.words) - 1)][0].isupper() and self.question.gold_is_name
+        last = min(place, len(self.words) - 1)
+        word, is_capital = self.words[last], self.raw_words[last][0].isupper()
+        is_name = is_capital and self.question.gold_is_name
         is_name = is_name and word not in self.question.names and word not in self.question.prompt
         is_thing = (self.question.is_new(word) and not word[0].isdigit()) or (
             (self.question.is_asked or is_name) and word not in _FUNCTION_WORDS
         )
         if not is_thing or backwards:
             return is_thing
-        next_gap = self.gaps[min(place, len(self.words) - 1) + 1]
         next_word = self.words[place + 1] if place + 1 < len(self.words) else ""
-        return (
-            self.raw_words[min(place, len(self.words) - 1)][0].isupper()
-            or bool(next_gap.strip())
-            or next_word in ("", "or", "and")
-        )
+        return is_capital or bool(self.gaps[last + 1].strip()) or next_word in ("", "or", "and")
 
     def is_part_of_more(self, start: int) -> bool:
         """Whether words right next to it make it another thing: `South America`, `cold water`."""
@@ -387,7 +381,7 @@ class Sentence:
     def _claims_other(self, stop: int) -> bool:
         """Whether it claims something else of what the prompt asks, before a word."""
         question = self.question
-        content = [word for word in self.words if word not in _FUNCTION_WORDS and word not in _DISCOURSE_WORDS]
+        content = [word for word in self.words if word not in _EMPTY_WORDS]
         if stop == len(self.words) <= 3 and content == self.words and "!" not in self.gaps[-1]:
             return all(map(question.is_new, content)) and not self.mentions()
         for verb in range(1, min(stop, len(self.words) - 1)):
@@ -422,9 +416,7 @@ class Sentence:
             return False
         if question.is_asked:
             return self._is_predicate(start, end) or self._is_subject(start, end)
-        if self._modifies_noun(start):
-            return False
-        if not _COMPARING_WORDS.isdisjoint(self.words[max(start - 1, 0) : start]):
+        if self._is_beside_answer(start):
             return False
         shared = {stem(word) for word in self.words} & question.asked_stems
         if self._begins(start) and end < len(self.words) and _LINKING_WORDS.isdisjoint(self.words[:start]):
@@ -435,10 +427,12 @@ class Sentence:
 
     def _begins(self, start: int) -> bool:
         """Whether only function words are before a word."""
-        return _FUNCTION_WORDS.union(_DISCOURSE_WORDS).issuperset(self.words[:start])
+        return _EMPTY_WORDS.issuperset(self.words[:start])
 
-    def _modifies_noun(self, start: int) -> bool:
-        """Whether a noun before `of` is another thing: `the mayor of Paris`, `the past tense of the verb drove`."""
+    def _is_beside_answer(self, start: int) -> bool:
+        """Whether a comparison, or another thing before `of`, stands before it: `near Paris`, `the mayor of Paris`."""
+        if not _COMPARING_WORDS.isdisjoint(self.words[max(start - 1, 0) : start]):
+            return True
         place = start
         while place > max(0, start - 3) and (
             self.words[place - 1] in _ARTICLES or stem(self.words[place - 1]) in self.question.known_stems
@@ -495,7 +489,7 @@ class Sentence:
         if not after or not self._begins(start) or (after[0] in ("was", "were") and "is" in self.question.asked):
             return False
         claim_end = next((i for i in range(end + 1, len(self.words)) if _CLAUSE_SIGN.search(self.gaps[i])), len(self.words))
-        claim = [word for word in self.words[end:claim_end] if word not in _FUNCTION_WORDS and word not in _DISCOURSE_WORDS]
+        claim = [word for word in self.words[end:claim_end] if word not in _EMPTY_WORDS]
         if not claim or stem(claim[0]) not in self.question.known_stems:
             return False
         if self.question.is_asked:
@@ -509,8 +503,3 @@ def _find_question(prompt: str) -> str:
     asking = [sentence for sentence in sentences if "?" in sentence]
     asking = asking or [sentence for sentence in sentences if not _QUESTION_WORDS.isdisjoint(words_in(sentence))]
     return " ".join(asking) or ("".join(sentences[-1:]) if len(sentences) > 2 else prompt)
-
-
-def _contains_words(words: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Whether a row of words is in another."""
-    return f" {' '.join(phrase)} " in f" {' '.join(words)} "

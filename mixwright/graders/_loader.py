@@ -5,9 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib
-import importlib.machinery
-import importlib.util
-import json
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -21,6 +18,7 @@ from mixwright.errors import InputError
 from mixwright.graders._grader import Grader
 from mixwright.records import Example
 from mixwright.time_limit import TooSlow
+from mixwright.tool_calls import read_value
 
 
 class FunctionGrader(Grader):
@@ -70,7 +68,7 @@ def _format_value(value: Any) -> str:
 def code_digest(name: str) -> str:
     """SHA-256 of the file that a grader `package.module:function` stands in; empty for one of the catalogue."""
     stem = name.partition("?")[0]
-    source_file = _find_source(_split_name(stem)[0]) if ":" in stem else None
+    source_file = catalog.find_source(_split_name(stem)[0]) if ":" in stem else None
     return hashlib.sha256(source_file.read_bytes()).hexdigest() if source_file is not None and source_file.is_file() else ""
 
 
@@ -88,14 +86,8 @@ def load_grader(name: str, options: Mapping[str, Any] | None = None, *, never_im
     stem, _, option_query = name.partition("?")
     if ":" in stem:
         return FunctionGrader(stem, import_function(stem, never_import_from))
-    named_options = {key: _parse_option(value) for key, value in parse_qsl(option_query, keep_blank_values=True)}
+    named_options = {key: read_value(value) for key, value in parse_qsl(option_query, keep_blank_values=True)}
     return catalog.create("graders", stem, named_options | dict(options or {}))
-
-
-def _parse_option(text: str) -> Any:
-    with contextlib.suppress(ValueError):
-        return json.loads(text)
-    return text
 
 
 def import_function(name: str, never_import_from: Path | None) -> Callable[..., Any]:
@@ -117,7 +109,7 @@ def import_function(name: str, never_import_from: Path | None) -> Callable[..., 
         sys.path.append(working_folder)
     # some, as os.path, are in no folder of their package
     loaded_file = getattr(sys.modules.get(module_name), "__file__", None)
-    source_file = _find_source(module_name) or (Path(loaded_file) if loaded_file else None)
+    source_file = catalog.find_source(module_name) or (Path(loaded_file) if loaded_file else None)
     if source_file is None:
         raise InputError(f"a module {module_name}", "none", remedy)
     forbidden_folder = never_import_from.resolve() if never_import_from is not None else None
@@ -143,21 +135,3 @@ def _split_name(name: str) -> tuple[str, str]:
     if module_name.endswith(".py") and Path(module_name).is_file():
         module_name = ".".join(Path(module_name).with_suffix("").parts)
     return module_name, attribute
-
-
-def _find_source(module_name: str) -> Path | None:
-    """The file of a module, found without running any of its packages."""
-    module_parts = module_name.split(".")
-    try:
-        spec = importlib.util.find_spec(module_parts[0])
-    except (ImportError, ValueError):
-        return None
-    for depth in range(2, len(module_parts) + 1):
-        if spec is None or spec.submodule_search_locations is None:
-            return None
-        locations = list(spec.submodule_search_locations)
-        spec = importlib.machinery.PathFinder.find_spec(".".join(module_parts[:depth]), locations)
-    if spec is None:
-        return None
-    candidates = [spec.origin, *(spec.submodule_search_locations or [])]
-    return next((Path(path) for path in candidates if path and path not in ("built-in", "frozen")), Path(sys.prefix))

@@ -109,27 +109,23 @@ def _is_in_prompt(number: Number, prompt_numbers: Set[Fraction]) -> bool:
 
 def _is_claimed(number: Number, sentence: Sentence, prompt_numbers: Set[Fraction]) -> bool:
     """Whether a number follows words or signs that claim it, or is all that its sentence says."""
-    if not number.before.strip(" $*_`\"'(") and not any(
-        sentence.question.is_new(word) for word in sentence.words if not word[0].isdigit()
-    ):
+    begins_sentence = not number.before.strip(" $*_`\"'(")
+    is_year = sentence.question.asks_where_when_or_who and _IN_BEFORE_YEAR.search(number.before)
+    if begins_sentence and not any(sentence.question.is_new(word) for word in sentence.words if not word[0].isdigit()):
         return True
     if _is_in_prompt(number, prompt_numbers):
         if _STRONG_CLAIM_BEFORE.search(number.before):
             return True
-        is_year = sentence.question.asks_where_when_or_who and _IN_BEFORE_YEAR.search(number.before)
         is_counted = stem((words_in(number.after) or [""])[0]) in sentence.question.asked_stems
         return (
             bool(is_year or is_counted)
             and not sentence.is_quoted
             and len(sentence.question.asked) < len(sentence.question.prompt)
         )
-    if not number.before.strip(" $*_`\"'(") and _SUBJECT.match(number.after):
+    if begins_sentence and _SUBJECT.match(number.after):
         return True
     # `6 sides`, where the prompt asks for sides and has no number
     unit = words_in(number.after)[:1] if not prompt_numbers else []
     if unit and stem(unit[0]) in sentence.question.known_stems:
         return True
-    return bool(
-        _CLAIM_BEFORE.search(number.before)
-        or (sentence.question.asks_where_when_or_who and _IN_BEFORE_YEAR.search(number.before))
-    )
+    return bool(is_year or _CLAIM_BEFORE.search(number.before))

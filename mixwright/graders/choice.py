@@ -43,10 +43,7 @@ class Choice(Grader):
         named_label = _read_label(text, options)
         if gold is None:  # an answer that is no option; reading refuses such rows
             return float(not options and text == answer)
-        return float(
-            named_label is not None
-            and (named_label == gold or options.get(named_label, named_label) == options.get(gold, gold))
-        )
+        return float(named_label is not None and options.get(named_label, named_label) == options.get(gold, gold))
 
     def luck(self, examples: Sequence[Example]) -> float | None:
         """Mean of 1 / number of different options; None when a row has no options."""

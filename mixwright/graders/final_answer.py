@@ -157,11 +157,8 @@ def _agrees(gold: str, statement: Stated, options: dict[str, str]) -> bool | Non
         stated = number_of(statement.text)
         if stated == AMBIGUOUS and statement.kind == "last":
             stated = read_last_number(statement.text)
-        return (
-            None
-            if stated is None and statement.kind == "marked"
-            else stated == amount and not unit_differs(gold, statement.text)
-        )
+        is_right = stated == amount and not unit_differs(gold, statement.text)
+        return None if stated is None and statement.kind == "marked" else is_right
     return _words_before_reason(statement.text) == normalise_words(gold)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from mixwright.graders._grader import Grader
 from mixwright.graders.includes import is_data
 from mixwright.records import Example
-from mixwright.words import folded, words_in
+from mixwright.words import contains_words, folded, words_in
 
 CHARACTERS_READ = 4000
 _OUTER_MARKS = " \t\n*_`\"'.,;:!?()#-"
@@ -27,7 +27,7 @@ def _is_between(count: int, ends: list[int]) -> bool:
 
 
 def _has_words(text: str, phrase: str) -> bool:
-    return f" {' '.join(words_in(phrase))} " in f" {' '.join(words_in(text))} "
+    return contains_words(words_in(text), words_in(phrase))
 
 
 RULES: Mapping[str, Callable[[str, Any], bool]] = {

@@ -13,7 +13,7 @@ from mixwright.corpus.tool_messages import with_tools
 from mixwright.errors import InputError
 from mixwright.records import Example, Text, list_messages, messages, plain
 from mixwright.time_limit import TooSlow, call_with_timeout
-from mixwright.tool_calls import read_tools, write_as_text
+from mixwright.tool_calls import read_tools, read_value, write_as_text
 
 TEMPLATE_SECONDS = 60.0
 """Time limit of a chat template for one prompt."""
@@ -128,10 +128,7 @@ def parse_arguments(typed: Sequence[str]) -> dict[str, Any]:
             raise InputError("NAME=VALUE with --template, each name once", repr(text), "Write enable_thinking=false.")
         if name in SET_BY_US:
             raise InputError("an argument of the chat template itself with --template", name, "Leave it out: it is set.")
-        try:
-            arguments[name] = json.loads(value)
-        except ValueError:
-            arguments[name] = value
+        arguments[name] = read_value(value)
     return arguments
 
 

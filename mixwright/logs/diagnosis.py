@@ -22,7 +22,7 @@ import numpy as np
 from mixwright.estimates.intervals import share_interval
 from mixwright.logs.behaviour_changes import DISTINCT, find_changes
 from mixwright.logs.rl_causes import MIN_GROUPS, find_causes
-from mixwright.logs.rollouts import Rollout, RolloutLog
+from mixwright.logs.rollouts import Rollout, RolloutLog, rewards_of
 from mixwright.records import SEVERITIES, Observation, Severity
 
 SILENT_WARNING, SILENT_ERROR = 0.5, 0.9
@@ -78,14 +78,14 @@ def summarise(log: RolloutLog) -> str:
     """Return a line on the input."""
     groups, steps = len({one.group for one in log.rollouts if one.has_group}), len({one.step for one in log.rollouts})
     tasks = len({one.task for one in log.rollouts})
-    rewards = [one.reward for one in log.rollouts if one.reward is not None]
+    rewards = rewards_of(log.rollouts)
     mean = f", mean reward {fmean(rewards):.3g}" if rewards else ""
     task_count = f"{tasks:,} task{'s' * (tasks != 1)}"
     return f"{log.form}: {len(log.rollouts):,} completions of {groups:,} groups, {steps:,} steps, {task_count}{mean}"
 
 
 def _is_silent(group: Sequence[Rollout]) -> bool:
-    rewards = [one.reward for one in group if one.reward is not None]
+    rewards = rewards_of(group)
     return max(rewards) - min(rewards) < 1e-9
 
 
@@ -101,7 +101,7 @@ def _groups_without_signal(log: RolloutLog) -> Iterator[Observation]:
         quiet = [group for group in own if _is_silent(group)]
         if len(own) < MIN_GROUPS or len(quiet) < SILENT_WARNING * len(own):
             continue
-        rewards = [one.reward for group in own for one in group if one.reward is not None]
+        rewards = rewards_of(one for group in own for one in group)
         best, worst = max(rewards), min(rewards)
         right = sum(group[0].reward == best for group in quiet)
         wrong = sum(group[0].reward == worst for group in quiet) if best > worst else 0
@@ -194,7 +194,7 @@ def _one_answer(log: RolloutLog) -> Iterator[Observation]:
         if one.gold is not None and one.reward is not None:
             by_task[one.task].append(one)
     for task, own in by_task.items():
-        rewards = [one.reward for one in own if one.reward is not None]
+        rewards = rewards_of(own)
         golds = Counter({one.group: one.gold for one in own}.values())
         if len(set(rewards)) != 2 or not 2 <= len(golds) <= MAX_GOLDS or golds.total() < MIN_GROUPS:
             continue
@@ -258,7 +258,7 @@ def _repeats_itself(text: str) -> bool:
 def _length(log: RolloutLog) -> Iterator[Observation]:
     """Report completions that became much longer or shorter without a higher reward."""
     sizes = [fmean([len(one.completion) for one in part]) for part in log.thirds]
-    rewards = [[one.reward for one in part if one.reward is not None] for part in log.thirds]
+    rewards = list(map(rewards_of, log.thirds))
     if len({one.step for one in log.rollouts}) < 3 or not min(sizes) or not all(rewards):
         return
     ratio = sizes[1] / sizes[0]

@@ -115,12 +115,12 @@ def find_columns(path: Path) -> frozenset[str]:
         return frozenset()
 
 
-def list_files(folder: Path, wanted: Callable[[str], bool], *, hidden: bool = False) -> list[Path]:
+def list_files(folder: Path, wanted: Callable[[str], object], *, hidden: bool = False) -> list[Path]:
     """Files in a folder and below whose names are wanted, sorted; links are followed, and hidden folders left out.
 
     Args:
         folder: where to look.
-        wanted: whether a name is.
+        wanted: something true for a name that is.
         hidden: hidden files, too.
 
     Raises:

@@ -56,7 +56,8 @@ class FoundGrader:
 def find_grader(task: JudgedTask) -> FoundGrader | str:
     """The grader that agrees with the scores of every log; in words why there is none."""
     sides = range(len(task.items[0].answers))
-    known = [name for name in BASES if all(_texts(task, side, name) is not None for side in sides)]
+    answers = [answer for item in task.items for own in item.answers for answer in own]
+    known = [basis for basis in BASES if all(text_of(answer, task.metric, basis) is not None for answer in answers)]
     if not known or any(item.gold is None for item in task.items):
         return NO_TEXTS
     if any(score not in (0.0, 1.0) for item in task.items for side in sides for score in task.scores(item, side)):
@@ -101,14 +102,6 @@ def text_of(answer: LoggedAnswer, metric: str, basis: str) -> str | None:
     return answer.readings.get(metric) if basis == "reading" else answer.completion
 
 
-def _texts(task: JudgedTask, side: int, basis: str) -> list[list[str]] | None:
-    """What each item's answers say; None where a single one is not known."""
-    found = [[text_of(answer, task.metric, basis) for answer in item.answers[side]] for item in task.items]
-    if any(text is None for texts in found for text in texts):
-        return None
-    return [[text for text in texts if text is not None] for texts in found]
-
-
 _load_grader = functools.cache(load_grader)
 
 
@@ -117,11 +110,10 @@ def _find_agreement(task: JudgedTask, grader: FoundGrader) -> float:
     examples, shares = grader.examples, list[float]()
     hits: dict[bool, list[bool]] = {True: [], False: []}
     for side in range(len(task.items[0].answers)):
-        texts = _texts(task, side, grader.basis) or []
         rows = [
-            (example, text, score >= RIGHT_FROM_SCORE)
-            for item, example, own in zip(task.items, examples, texts, strict=True)
-            for text, score in zip(own, task.scores(item, side), strict=True)
+            (example, text_of(answer, task.metric, grader.basis) or "", score >= RIGHT_FROM_SCORE)
+            for item, example in zip(task.items, examples, strict=True)
+            for answer, score in zip(item.answers[side], task.scores(item, side), strict=True)
         ]
         rows = rows[:: max(1, -(-len(rows) // MAX_ANSWERS_TRIED))]
         few = rows[:: max(1, len(rows) // FEW_ANSWERS)]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mixwright.errors import InputError
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
-from mixwright.logs.values import read_score
+from mixwright.logs.values import find_text, read_score
 
 
 @dataclass(slots=True)
@@ -30,6 +30,18 @@ class Seen:
                 self.unread_value_by_metric.setdefault(metric, score)
             scores[metric] = None if isinstance(score, str) else score
         return scores
+
+
+def with_text(answer: LoggedAnswer, written: Any, read: Any) -> LoggedAnswer:
+    """The answer with what was written, and with what the harness read out of it, each the first text of nested lists."""
+    reading = find_text(read)
+    readings = {name: reading for name in answer.scores if reading is not None}
+    return replace(answer, completion=find_text(written), readings=readings)
+
+
+def is_drawn_at(temperature: Any) -> bool | None:
+    """Whether answers at a temperature are drawn at random; None where it is no number."""
+    return temperature > 0 if isinstance(temperature, int | float) else None
 
 
 def order_metrics(names: Iterable[str], listed: Sequence[str]) -> tuple[str, ...]:

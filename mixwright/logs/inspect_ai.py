@@ -28,8 +28,8 @@ from mixwright.logs.files import (
     read_head,
     read_object_file,
 )
-from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
-from mixwright.logs.values import join_messages, read_name, read_object, read_part
+from mixwright.logs.harness import Harness, ReadTask, Seen, is_drawn_at, order_metrics
+from mixwright.logs.values import join_messages, list_objects, read_name, read_object, read_part, read_texts
 from mixwright.logs.zipped import read_members
 
 FORM = "Inspect"
@@ -40,6 +40,7 @@ TOP_KEYS = frozenset({"eval", "status"})
 COMPARED_SETTINGS = ("temperature", "top_p", "top_k", "max_tokens", "num_choices", "system_message", "stop_seqs")
 COMPARED_SETTINGS += ("frequency_penalty", "presence_penalty", "reasoning_effort", "reasoning_tokens", "effort")
 """Settings of generation that change what is written."""
+LOG_NAME = re.compile(r"\.(?:eval|json(?:\.gz)?)\Z", re.IGNORECASE)
 ATTACHMENT = "attachment://"
 CUT_REASONS = ("max_tokens", "model_length")
 LONGEST_SETTING = 160
@@ -55,11 +56,7 @@ def is_inspect(path: Path) -> bool:
 
 
 def _list_logs(path: Path) -> list[Path]:
-    return [one for one in list_files(path, _is_log_name) if is_inspect(one)] if path.is_dir() else [path]
-
-
-def _is_log_name(name: str) -> bool:
-    return name.lower().endswith((".eval", ".json", ".json.gz"))
+    return list(filter(is_inspect, list_files(path, LOG_NAME.search))) if path.is_dir() else [path]
 
 
 def _read_task(path: Path) -> ReadTask:
@@ -125,16 +122,11 @@ def _read_sample(task: str, value: Any, location: RowLocation, seen: Seen) -> Lo
 
 def _read_completion(output: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]]:
     """What was written, and the choice that it is part of."""
-    choices = output.get("choices")
-    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    choice = next(iter(list_objects(output.get("choices"))), {})
     if isinstance(output.get("completion"), str):
         return output["completion"], choice
     message = read_part(choice, "message")
-    content = message.get("content")
-    if isinstance(content, list):
-        texts = [part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)]
-        return "\n".join(texts), choice
-    return (content if isinstance(content, str) else None), choice
+    return ("\n".join(read_texts([message])) if isinstance(message.get("content"), str | list) else None), choice
 
 
 def _resolve(text: str, attachments: Mapping[str, Any], location: RowLocation) -> str:
@@ -159,19 +151,17 @@ def _read_target(value: Any) -> str | None:
 def _make_task(header: Mapping[str, Any], spec: Mapping[str, Any], seen: Seen) -> LoggedTask:
     plan = read_part(header, "plan")
     config: dict[str, Any] = {}
-    for part in (spec.get("model_generate_config"), plan.get("config")):
-        config |= {key: value for key, value in part.items() if value is not None} if isinstance(part, dict) else {}
+    for part in (read_part(spec, "model_generate_config"), read_part(plan, "config")):
+        config |= {key: value for key, value in part.items() if value is not None}
     settings = {f"generation {name}": _show(config.get(name, "default")) for name in COMPARED_SETTINGS}
-    steps = plan.get("steps")
-    if isinstance(steps, list):
-        settings["solver"] = _show([[one.get("solver"), one.get("params")] for one in steps if isinstance(one, dict)])
+    if isinstance(plan.get("steps"), list):
+        settings["solver"] = _show([[one.get("solver"), one.get("params")] for one in list_objects(plan["steps"])])
     for key, name in (("task_version", "version of the task"), ("task_args", "arguments of the task")):
         if spec.get(key) is not None:
             settings[name] = _show(spec[key])
     if isinstance(spec.get("scorers"), list):
-        settings["scorers"] = _show([[s.get("name"), s.get("options")] for s in spec["scorers"] if isinstance(s, dict)])
-    temperature = config.get("temperature")
-    sampled = None if not isinstance(temperature, int | float) else temperature > 0
+        settings["scorers"] = _show([[one.get("name"), one.get("options")] for one in list_objects(spec["scorers"])])
+    sampled = is_drawn_at(config.get("temperature"))
     if read_part(spec, "model_args").get("do_sample") is False:  # how models of transformers are made greedy
         sampled = False
     counted = _count_items(read_part(header, "results"), spec)
@@ -195,10 +185,8 @@ def _show(value: Any) -> str:
 
 def _list_metrics(header: Mapping[str, Any], seen: Seen) -> tuple[str, ...]:
     """Metrics in the order of the results, those first of which a mean was asked for, and others by name."""
-    results = read_part(header, "results")
-    scorers = results.get("scores")
-    found = [one for one in scorers if isinstance(one, dict)] if isinstance(scorers, list) else []
-    listed = [str(one.get("name")) for one in sorted(found, key=lambda one: not one.get("metrics"))]
+    scorers = list_objects(read_part(header, "results").get("scores"))
+    listed = [str(one.get("name")) for one in sorted(scorers, key=lambda one: not one.get("metrics"))]
     return order_metrics(sorted(seen.metrics), listed)
 
 

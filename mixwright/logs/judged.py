@@ -18,7 +18,7 @@ from mixwright.estimates.intervals import holm
 from mixwright.estimates.judgement import SIGN_ALPHA
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.metrics import choose_metric, find_problem
-from mixwright.logs.pairing import Item, PairedTask, collect_items, find_unknown_settings, group_answers, pair_logs
+from mixwright.logs.pairing import Item, PairedTask, collect_items, group_answers, pair_logs
 
 MAX_LOST_SHARE = 0.02
 """Share of BEFORE's items that AFTER may lack or leave unscored: of more, the missing ones may be those that were lost, and
@@ -104,7 +104,7 @@ def judge_logs(
             for name, count, message in find_lacking(log)
         ]
     for name, task in paired.items():
-        found, seen = _judge_task(task, (before.tasks[name], after.tasks[name]), metrics.get(name))
+        found, seen = _judge_task(name, task, (before.tasks[name], after.tasks[name]), metrics.get(name))
         caveats += seen
         if found is not None:
             binned, notes = _bin_levels(found)
@@ -112,14 +112,12 @@ def judge_logs(
             caveats += [Caveat(name, len(found.items), note, prevents_pass=False) for note in notes]
     caveats += _list_other_metrics(judged, metrics, margin)
     judged_names = {task.name for task in judged}
-    answers_before = group_answers(before)
-    for side, log, other, answers in (
-        ("BEFORE", before, after, answers_before),
-        ("AFTER", after, before, group_answers(after)),
-    ):
+    for side, log, other in (("BEFORE", before, after), ("AFTER", after, before)):
+        answers = group_answers(log)
         for name in sorted(log.tasks.keys() - other.tasks.keys()):
             count, message = len({answer.item for answer in answers[name]}), f"only {side} has this task"
             caveats.append(Caveat(name, count, message, prevents_pass=side == "BEFORE"))
+    answers_before = group_answers(before)
     tried = [
         judge_one(name, before.tasks[name], answers_before[name], metrics.get(name))
         for name in sorted(before.tasks.keys() - judged_names)
@@ -214,46 +212,54 @@ def is_sampled(logs: Sequence[EvaluationLog], judged: Sequence[JudgedTask]) -> b
 
 
 def _judge_task(
-    task: PairedTask, logged: tuple[LoggedTask, LoggedTask], wanted: str | None
+    name: str, task: PairedTask, logged: tuple[LoggedTask, LoggedTask], wanted: str | None
 ) -> tuple[JudgedTask | None, list[Caveat]]:
     """The task as far as it can be judged, and what has to be known of it."""
     count = len(task.pairs) + len(task.before_alone)
-    if task.differences:
-        return None, [Caveat(task.name, count, f"the two runs differ: {'; '.join(task.differences)}", prevents_pass=True)]
-    caveats = _list_unpaired(task)
+    if differences := _list_differences(*(one.settings for one in logged)):
+        return None, [Caveat(name, count, f"the two runs differ: {'; '.join(differences)}", prevents_pass=True)]
+    caveats = _list_unpaired(name, task)
     if not task.pairs:
         return None, caveats
     sides = [[answer for pair in task.pairs for answer in pair.answers[side]] for side in (0, 1)]
     choice = choose_metric(logged, sides, wanted)
     if choice.metric is None:
-        return None, [*caveats, Caveat(task.name, count, f"cannot be judged: {choice.why_none}", prevents_pass=True)]
+        return None, [*caveats, Caveat(name, count, f"cannot be judged: {choice.why_none}", prevents_pass=True)]
     items = [_keep_scored(pair, choice.metric) for pair in task.pairs]
     scored = tuple(item for item in items if all(item.answers))
-    caveats += _list_unscored(task, items, choice.metric)
+    caveats += _list_unscored(name, task, items, choice.metric)
     alone = choose_metric(logged[:1], sides[:1], wanted)
     if alone.metric not in (None, choice.metric):
         why = find_problem(alone.metric, logged, sides) or "is not in AFTER, or has too few answers there"
         message = f"BEFORE alone would be judged by {alone.metric}, which {why}; judged by {choice.metric} instead"
-        caveats.append(Caveat(task.name, count, message, prevents_pass=True))
+        caveats.append(Caveat(name, count, message, prevents_pass=True))
     if choice.metric != wanted and find_problem(choice.metric, logged, sides):
-        metric = choice.metric
-        counts = [sum(0 < (answer.scores.get(metric) or 0.0) < 1 for answer in side) for side in sides]
+        counts = [sum(0 < (answer.scores.get(choice.metric) or 0.0) < 1 for answer in side) for side in sides]
         message = (
             f"partial credit counts as its share: {counts[0]:,} answers before and {counts[1]:,} after; "
-            f"--grader {shlex.quote(f'{task.name}={metric}>=1')} counts it as wrong"
+            f"--grader {shlex.quote(f'{name}={choice.metric}>=1')} counts it as wrong"
         )
-        caveats.append(Caveat(task.name, sum(counts), message, prevents_pass=False))
+        caveats.append(Caveat(name, sum(counts), message, prevents_pass=False))
     if task.by_id:
         message = f"items paired by id only, because they have no distinct prompts: {task.by_id:,}"
-        caveats.append(Caveat(task.name, task.by_id, message, prevents_pass=False))
-    if unknown := find_unknown_settings(*logged):
+        caveats.append(Caveat(name, task.by_id, message, prevents_pass=False))
+    if unknown := sorted(logged[0].settings.keys() ^ logged[1].settings.keys()):
         message = f"stated in only one of the logs, so not compared: {join_some(unknown)}"
-        caveats.append(Caveat(task.name, len(scored), message, prevents_pass=False))
+        caveats.append(Caveat(name, len(scored), message, prevents_pass=False))
     lost = len(task.before_alone) + sum(bool(item.answers[0]) and not item.answers[1] for item in items)
     if not scored or lost > MAX_LOST_SHARE * count:
         message = f"items of BEFORE that could not be compared: {lost:,} of {count:,}, which may hide a loss"
-        caveats.append(Caveat(task.name, lost, message, prevents_pass=True))
-    return (JudgedTask(task.name, choice.metric, scored, choice.others) if scored else None), caveats
+        caveats.append(Caveat(name, lost, message, prevents_pass=True))
+    return (JudgedTask(name, choice.metric, scored, choice.others) if scored else None), caveats
+
+
+def _list_differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """What both logs say of a task, each something else: `few-shot examples: 5 before, 0 after`."""
+    return [
+        f"{name}: {before[name]} before, {after[name]} after"
+        for name in sorted(before.keys() & after.keys())
+        if before[name] != after[name]
+    ]
 
 
 def _keep_scored(item: Item, metric: str) -> Item:
@@ -262,7 +268,7 @@ def _keep_scored(item: Item, metric: str) -> Item:
     return replace(item, id=f"{item.task}/{item.id}", answers=scored)
 
 
-def _list_unpaired(task: PairedTask) -> list[Caveat]:
+def _list_unpaired(task_name: str, task: PairedTask) -> list[Caveat]:
     """Items without a partner, by reason; where none has a partner, nothing says what became of the task."""
     caveats = []
     for side, other, alone in (("BEFORE", "AFTER", task.before_alone), ("AFTER", "BEFORE", task.after_alone)):
@@ -272,11 +278,11 @@ def _list_unpaired(task: PairedTask) -> list[Caveat]:
             names = join_some([name for name, why in alone.items() if why == reason][:3])
             words = UNPAIRED.get(reason, f"items with {reason} in AFTER").format(side=side, other=other)
             blocks = not task.pairs and side == "BEFORE"
-            caveats.append(Caveat(task.name, count, f"{words}: {count:,} ({names})", prevents_pass=blocks))
+            caveats.append(Caveat(task_name, count, f"{words}: {count:,} ({names})", prevents_pass=blocks))
     return caveats
 
 
-def _list_unscored(task: PairedTask, items: Sequence[Item], metric: str) -> list[Caveat]:
+def _list_unscored(name: str, task: PairedTask, items: Sequence[Item], metric: str) -> list[Caveat]:
     """Items that one side did not score, such as those whose run ended in an error; and answers without a score beside
     scored ones of their item: those that failed may be the wrong ones.
     """
@@ -288,7 +294,7 @@ def _list_unscored(task: PairedTask, items: Sequence[Item], metric: str) -> list
         if names := [item.id for item in items if not item.answers[side]]:
             message = f"items without {metric} {when}: {len(names):,} ({join_some(names[:3])})"
             hides = side == 0 and wrong_after > MAX_LOST_SHARE * len(items)
-            caveats.append(Caveat(task.name, len(names), message, prevents_pass=hides))
+            caveats.append(Caveat(name, len(names), message, prevents_pass=hides))
         total = sum(len(pair.answers[side]) for pair, item in zip(task.pairs, items, strict=True) if item.answers[side])
         if missing := total - sum(len(item.answers[side]) for item in items):
             message = (
@@ -296,5 +302,5 @@ def _list_unscored(task: PairedTask, items: Sequence[Item], metric: str) -> list
                 "the same items have it"
             )
             lost = side == 1 and missing > MAX_LOST_SHARE * total
-            caveats.append(Caveat(task.name, missing, message, prevents_pass=lost))
+            caveats.append(Caveat(name, missing, message, prevents_pass=lost))
     return caveats

@@ -21,8 +21,8 @@ from mixwright.corpus.reading import RowLocation, read_parquet
 from mixwright.errors import InputError
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
-from mixwright.logs.values import join_messages, read_logprob, read_name, read_object, read_part
+from mixwright.logs.harness import Harness, ReadTask, Seen, is_drawn_at, order_metrics, with_text
+from mixwright.logs.values import join_messages, list_objects, read_logprob, read_name, read_object, read_part
 
 FORM = "lighteval"
 RESULT_KEYS = frozenset({"config_general", "results"})
@@ -45,13 +45,8 @@ class _Seen(Seen):
     completion_limits: set[str] = field(default_factory=set)
 
 
-def is_details_name(name: str) -> bool:
-    """Whether a file is called as lighteval calls details."""
-    return NAME.fullmatch(name) is not None
-
-
 def _list_logs(path: Path) -> list[Path]:
-    return list_files(path, is_details_name) if path.is_dir() else [path]
+    return list_files(path, NAME.fullmatch) if path.is_dir() else [path]
 
 
 def _read_task(path: Path) -> ReadTask:
@@ -65,11 +60,14 @@ def _read_task(path: Path) -> ReadTask:
     seen = _Seen()
     answers = [_read_row(task, row, location, seen) for row, location in _read_details(path)]
     general = read_part(results, "config_general")
-    settings = _find_settings(general, read_part(results, "versions").get(full_name), seen)
+    # wherever this version keeps them
+    generation = read_part(general, "generation_parameters") or read_part(general, "model_config", "generation_parameters")
+    settings = _find_settings(generation, read_part(results, "versions").get(full_name), seen)
     if shots:
         settings["few-shot examples"] = shots["shots"]
     listed, lower_is_better = _find_directions(read_part(results, "config_tasks", full_name))
-    metrics, sampled = order_metrics(seen.metrics, listed), _is_sampled(general, seen)
+    metrics = order_metrics(seen.metrics, listed)
+    sampled = is_drawn_at(generation.get("temperature")) if seen.sampled is None else seen.sampled
     logged = LoggedTask(metrics, settings, sampled, seen.unread_value_by_metric, lower_is_better)
     return ReadTask(task, logged, answers, str(general.get("model_name") or ""), results_path)
 
@@ -84,10 +82,7 @@ def _find_directions(config: Mapping[str, Any]) -> tuple[list[str], frozenset[st
     """Metrics of a task in the order of its settings, and those of which less is better: the details have them by name."""
     listed: list[str] = []
     lower_is_better: set[str] = set()
-    metrics = config.get("metrics", config.get("metric"))
-    for one in metrics if isinstance(metrics, list) else []:
-        if not isinstance(one, dict):
-            continue
+    for one in list_objects(config.get("metrics", config.get("metric"))):
         given, better = one.get("metric_name"), one.get("higher_is_better")
         names = [str(name) for name in (given if isinstance(given, list) else [given])]
         listed += names
@@ -150,38 +145,20 @@ def _read_row(task: str, row: Mapping[str, Any], location: RowLocation, seen: _S
         gold=options[gold_place] if gold_place is not None else None,
     )
     if texts or len(logprobs) != len(options) or len(set(options)) < len(options) or len(options) < 2:
-        reading = _first_text(response.get("text_post_processed"))
-        readings = {name: reading for name in scores if reading is not None}
-        return replace(answer, completion=_first_text(texts), readings=readings)
+        return with_text(answer, texts, response.get("text_post_processed"))
     numbers = [read_logprob(value, "logprobs", location) for value in logprobs]
     likeliest = options[max(range(len(numbers)), key=numbers.__getitem__)]
     return replace(answer, readings=dict.fromkeys(scores, likeliest), options=options)
 
 
-def _is_sampled(general: Mapping[str, Any], seen: _Seen) -> bool | None:
-    temperature = _generation(general).get("temperature")
-    if seen.sampled is not None or not isinstance(temperature, int | float):
-        return seen.sampled
-    return temperature > 0
-
-
-def _find_settings(general: Mapping[str, Any], version: Any, seen: _Seen) -> dict[str, str]:
-    settings = {f"generation {name}": str(value)[:80] for name, value in _generation(general).items() if value is not None}
+def _find_settings(generation: Mapping[str, Any], version: Any, seen: _Seen) -> dict[str, str]:
+    settings = {f"generation {name}": str(value)[:80] for name, value in generation.items() if value is not None}
     if seen.completion_limits:
         settings["longest completion"] = " or ".join(sorted(seen.completion_limits))
     if version is not None:
         settings["version of the task"] = str(version)[:80]
     settings.pop("generation seed", None)
     return settings
-
-
-def _generation(general: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Parameters of generation, wherever this version keeps them."""
-    return read_part(general, "generation_parameters") or read_part(general, "model_config", "generation_parameters")
-
-
-def _first_text(value: Any) -> str | None:
-    return next((text for text in _as_list(value) if isinstance(text, str)), None)
 
 
 def _as_list(value: Any) -> list[Any]:

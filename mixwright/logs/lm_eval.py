@@ -23,7 +23,7 @@ from typing import Any
 from mixwright.corpus.reading import RowLocation
 from mixwright.logs.entries import LoggedAnswer, LoggedTask
 from mixwright.logs.files import list_files, read_log_rows, read_object_file
-from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics
+from mixwright.logs.harness import Harness, ReadTask, Seen, order_metrics, with_text
 from mixwright.logs.values import read_logprob, read_name, read_object, read_part
 
 FORM = "lm-evaluation-harness"
@@ -34,7 +34,7 @@ RESULT_KEYS = frozenset({"results", "configs"})
 LIKELIHOOD_METRICS = {"acc": False, "acc_norm": True, "acc_bytes": True}
 """Metric of the likeliest option -> whether the log-probability is divided by the option's length."""
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.-]+?)\.jsonl?(?:\.gz)?")
-_RESULTS_NAME = re.compile(r"results_\d{4}-\d\d-\d\dT[\d.-]+\.json")
+RESULTS_NAME = re.compile(r"results_\d{4}-\d\d-\d\dT[\d.-]+\.json")
 
 
 @dataclass(slots=True)
@@ -43,16 +43,6 @@ class _Seen(Seen):
 
     settings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     sampled: set[bool | None] = field(default_factory=set)
-
-
-def is_sample_name(name: str) -> bool:
-    """Whether a file is called as the harness calls files of samples."""
-    return _NAME.fullmatch(name) is not None
-
-
-def is_results_name(name: str) -> bool:
-    """Whether a file is called as the harness calls files of results."""
-    return _RESULTS_NAME.fullmatch(name) is not None
 
 
 def list_tasks(results: Mapping[str, Any]) -> set[str]:
@@ -64,11 +54,11 @@ def list_tasks(results: Mapping[str, Any]) -> set[str]:
 def _list_logs(path: Path) -> list[Path]:
     """Files of samples in a folder; the file itself; or those of the date of a file of results."""
     if path.is_dir():
-        return list_files(path, is_sample_name)
+        return list_files(path, _NAME.fullmatch)
     if _NAME.fullmatch(path.name) or not path.name.endswith(".json"):
         return [path]
     date = path.stem.rpartition("_")[2]
-    return [one for one in list_files(path.parent, is_sample_name) if _date_of(one) == date] if date else []
+    return [one for one in list_files(path.parent, _NAME.fullmatch) if _date_of(one) == date] if date else []
 
 
 def _date_of(path: Path) -> str:
@@ -79,7 +69,7 @@ def _date_of(path: Path) -> str:
 def _find_results(path: Path) -> Path | None:
     """The results file of the same date, one that is called so first; None without one."""
     date = _date_of(path)
-    found = [one for one in path.parent.glob(f"*_{date}.json") if not is_sample_name(one.name)] if date else []
+    found = [one for one in path.parent.glob(f"*_{date}.json") if not _NAME.fullmatch(one.name)] if date else []
     return min(found, key=lambda one: (not one.name.startswith("results_"), one.name), default=None)
 
 
@@ -116,7 +106,9 @@ def _read_row(task: str, row: dict[str, Any], location: RowLocation, seen: _Seen
     gold = None if row.get("target") is None else str(row["target"])
     answer = LoggedAnswer(task, item, scores, location, prompt=_join_prompts(requests), gold=gold)
     generates = not requests or (len(requests[0]) > 1 and isinstance(requests[0][1], dict))
-    return _with_text(answer, row) if generates else _with_options(answer, row, requests, location), filter_name
+    if generates:
+        return with_text(answer, row.get("resps"), row["filtered_resps"]), filter_name
+    return _with_options(answer, row, requests, location), filter_name
 
 
 def _read_requests(value: Any, location: RowLocation) -> list[list[Any]]:
@@ -151,20 +143,6 @@ def _note_settings(requests: Sequence[Sequence[Any]], seen: _Seen) -> None:
     temperature, drawn = settings.get("temperature"), settings.get("do_sample")
     is_greedy = drawn is False or (isinstance(temperature, int | float) and not temperature)
     seen.sampled.add(False if is_greedy else True if drawn is True else None)
-
-
-def _with_text(answer: LoggedAnswer, row: Mapping[str, Any]) -> LoggedAnswer:
-    """What was written, and what the filter read out of it."""
-    completion, reading = _first_text(row.get("resps")), _first_text(row["filtered_resps"])
-    readings = {name: reading for name in answer.scores if reading is not None}
-    return replace(answer, completion=completion, readings=readings)
-
-
-def _first_text(value: Any) -> str | None:
-    """The first text in nested lists."""
-    while isinstance(value, list) and value:
-        value = value[0]
-    return value if isinstance(value, str) else None
 
 
 def _with_options(

@@ -62,10 +62,10 @@ def choose_metric(
         return MetricChoice(None, f"the logs share no metric ({', '.join(unshared) or 'there is none'})")
     if wanted is not None and wanted not in shared:
         return MetricChoice(None, f"no metric {wanted!r}{' in both logs' if rest else ''}; there are {', '.join(shared)}")
-    problems, judged = dict[str, str | None](), list[str]()
+    names, problems, judged = shared if wanted is None else [wanted], dict[str, str | None](), list[str]()
     for graded in (True,) if wanted is not None else (False, True):  # right or wrong comes first
-        problems = {name: find_problem(name, logged, answers, graded=graded) for name in shared}
-        judged = [name for name in ([wanted] if wanted is not None else shared) if problems[name] is None]
+        problems = {name: find_problem(name, logged, answers, graded=graded) for name in names}
+        judged = [name for name in names if problems[name] is None]
         if judged:
             break
     if wanted is None and judged:  # one that was given to few answers is about these alone
@@ -77,7 +77,6 @@ def choose_metric(
             if all(count >= LEAST_COVERED * best for count, best in zip(known[name], most, strict=True))
         ] or judged
     if not judged:
-        names = [wanted] if wanted is not None else shared
         return MetricChoice(None, "; ".join(f"{name} {problems[name]}" for name in names[:4]))
     others = [name for name in shared if name != judged[0] and find_problem(name, logged, answers) is None]
     return MetricChoice(judged[0], others=(*others, *unshared))
@@ -99,38 +98,33 @@ def add_named(logs: Sequence[EvaluationLog], named: Mapping[str, str]) -> tuple[
     Raises:
         InputError: both ends of a scale are the same, or a score is beyond them.
     """
-    wanted = {task: name for task, name in named.items() if _DERIVED.fullmatch(name)}
+    wanted = {task: derived for task, name in named.items() if (derived := _DERIVED.fullmatch(name))}
     return tuple(_with_derived(log, wanted) for log in logs) if wanted else tuple(logs)
 
 
-def _with_derived(log: EvaluationLog, wanted: Mapping[str, str]) -> EvaluationLog:
-    answers = []
+def _with_derived(log: EvaluationLog, wanted: Mapping[str, re.Match[str]]) -> EvaluationLog:
+    answers, tasks = [], dict(log.tasks)
     for answer in log.answers:
-        name = wanted.get(answer.task)
-        if name is not None and (metric := base_of(name)) in answer.scores:
-            readings = {name: answer.readings[metric]} if metric in answer.readings else {}
-            value = _derive(name, answer.scores[metric], answer)
-            answer = replace(answer, scores={**answer.scores, name: value}, readings={**answer.readings, **readings})
+        if (derived := wanted.get(answer.task)) and (metric := derived["metric"]) in answer.scores:
+            readings = {derived[0]: answer.readings[metric]} if metric in answer.readings else {}
+            scores = {**answer.scores, derived[0]: _derive(derived, answer.scores[metric], answer)}
+            answer = replace(answer, scores=scores, readings={**answer.readings, **readings})
         answers.append(answer)
-    tasks = {
-        name: replace(task, metrics=(*task.metrics, wanted[name]))
-        if name in wanted and base_of(wanted[name]) in task.metrics
-        else task
-        for name, task in log.tasks.items()
-    }
+    for name, derived in wanted.items():
+        if name in tasks and derived["metric"] in tasks[name].metrics:
+            tasks[name] = replace(tasks[name], metrics=(*tasks[name].metrics, derived[0]))
     return replace(log, answers=tuple(answers), tasks=tasks)
 
 
-def _derive(name: str, value: float | None, answer: LoggedAnswer) -> float | None:
+def _derive(derived: re.Match[str], value: float | None, answer: LoggedAnswer) -> float | None:
     """Return 0 or 1 of a threshold, or the share of a scale. Raises InputError for a score beyond its ends."""
-    derived = _DERIVED.fullmatch(name)
-    if derived is None or value is None:
-        return value
+    if value is None:
+        return None
     if derived["least"] is not None:
         return float(value >= float(derived["least"]))
     worst, best = float(derived["worst"]), float(derived["best"])
     if worst == best or not min(worst, best) <= value <= max(worst, best):
-        expected = f"two ends of a scale that holds all scores ({name})"
+        expected = f"two ends of a scale that holds all scores ({derived[0]})"
         raise answer.location.error(expected, f"{value:g}", "Name its worst and its best score: METRIC:WORST..BEST.")
     return (value - worst) / (best - worst)
 
@@ -148,15 +142,12 @@ def find_problem(
     is_mean = samples is not None and (samples["kind"].lower() in _MEANS or int(samples["count"]) == 1)
     if samples is not None and not is_mean:
         return "is about several answers to an item together, not about single answers; log the mean over samples (avg@n)"
-    some = False
     for side in answers:
-        scored = [(answer, answer.scores.get(name)) for answer in side]
-        known = [(answer, value) for answer, value in scored if value is not None]
+        known = [(answer, value) for answer in side if (value := answer.scores.get(name)) is not None]
         if not known:
             return "is missing for all answers of one of the logs"
         for answer, value in known:
             if value not in (0.0, 1.0) and not ((is_mean or graded) and 0 <= value <= 1):
                 found = f"is not from 0 to 1 ({value:g} for item {answer.item[:40]!r})"
                 return f"{found}; name its worst and best score, such as --grader TASK={name}:0..100"
-        some = True
-    return None if some else "is missing for all answers"
+    return None

@@ -10,11 +10,11 @@ Blind spot: where a log has no prompts, another prompt under the same id goes un
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
+from mixwright.logs.entries import EvaluationLog, LoggedAnswer
 
 Reason = Literal["another prompt", "another right answer", "another level", "the same prompt several times", "no such item"]
 """Why an item has no partner."""
@@ -47,8 +47,6 @@ class Item:
 class PairedTask:
     """One task of two logs."""
 
-    name: str
-    """Of the task."""
     pairs: tuple[Item, ...]
     """Items that both models answered, sorted by id."""
     before_alone: Mapping[str, Reason]
@@ -57,8 +55,6 @@ class PairedTask:
     """The same of AFTER."""
     by_id: int
     """Pairs that were found by id alone, since they have no prompts of their own."""
-    differences: tuple[str, ...]
-    """What else differs between the logs, so that nothing of the task can be compared; in words."""
 
 
 def collect_items(answers: Iterable[LoggedAnswer]) -> dict[str, Item]:
@@ -104,17 +100,13 @@ def pair_logs(before: EvaluationLog, after: EvaluationLog) -> dict[str, PairedTa
     """Every task that both logs have, by name, sorted. Raises InputError as `collect_items` does."""
     old, new = group_answers(before), group_answers(after)
     return {
-        name: pair_task(
-            name, collect_items(old[name]), collect_items(new[name]), find_differences(before.tasks[name], after.tasks[name])
-        )
+        name: pair_task(collect_items(old[name]), collect_items(new[name]))
         for name in sorted(old.keys() & new.keys())
         if old[name] and new[name]
     }
 
 
-def pair_task(
-    name: str, before: Mapping[str, Item], after: Mapping[str, Item], differences: Sequence[str] = ()
-) -> PairedTask:
+def pair_task(before: Mapping[str, Item], after: Mapping[str, Item]) -> PairedTask:
     """The items of one task, paired. The order of items does not matter."""
     partners: dict[str, tuple[str, bool]] = {}  # id before -> id after, and whether it was found by id
     alone: tuple[dict[str, Reason], dict[str, Reason]] = ({}, {})
@@ -143,7 +135,7 @@ def pair_task(
     by_id = sum(partners[one][1] for one, _ in paired)
     before_alone = _name_alone(before, {one for one, _ in paired}, alone[0])
     after_alone = _name_alone(after, {other for _, other in paired}, alone[1])
-    return PairedTask(name, pairs, before_alone, after_alone, by_id, tuple(differences))
+    return PairedTask(pairs, before_alone, after_alone, by_id)
 
 
 def _join(before: Item, after: Item) -> Item:
@@ -171,17 +163,3 @@ def _find_contradiction(before: Item, after: Item) -> Reason | None:
     if before.gold is not None and after.gold is not None and before.gold != after.gold:
         return "another right answer"
     return "another level" if before.level != after.level else None
-
-
-def find_differences(before: LoggedTask, after: LoggedTask) -> list[str]:
-    """What both logs say of a task, each something else: `few-shot examples: 5 before, 0 after`."""
-    return [
-        f"{name}: {before.settings[name]} before, {after.settings[name]} after"
-        for name in sorted(before.settings.keys() & after.settings.keys())
-        if before.settings[name] != after.settings[name]
-    ]
-
-
-def find_unknown_settings(before: LoggedTask, after: LoggedTask) -> list[str]:
-    """Settings that only one of the logs names, so that nobody can compare them."""
-    return sorted(before.settings.keys() ^ after.settings.keys())

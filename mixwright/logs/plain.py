@@ -10,18 +10,16 @@ Blind spot: says nothing about few-shot examples or the grader, and of decoding 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mixwright.corpus.reading import RowLocation
+from mixwright.corpus.reading import RowLocation, read_number
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer, LoggedTask
 from mixwright.logs.files import read_log_rows
 from mixwright.logs.values import (
     MAX_LEVEL,
     join_messages,
     read_name,
-    read_number,
     read_object,
     read_score,
     read_text,
@@ -34,12 +32,14 @@ NEEDED_KEYS = ("task", "id", METRIC)
 
 def read_plain(source: str) -> EvaluationLog:
     """The log. Raises InputError with file and line for what is damaged."""
-    rows = tuple(_read_rows(read_log_rows(Path(source))))
-    answers, temperatures = tuple(answer for answer, _ in rows), defaultdict[str, set[float | None]](set)
-    for answer, temperature in rows:
-        temperatures[answer.task].add(temperature)
+    answers, temperatures = list[LoggedAnswer](), defaultdict[str, set[float | None]](set)
+    for value, location in read_log_rows(Path(source)):
+        row = read_object(value, f"a row with {', '.join(NEEDED_KEYS)}", location)
+        answers.append(_read_row(row, location))
+        given = row.get("temperature")
+        temperatures[answers[-1].task].add(None if given is None else read_number(given, "temperature", location))
     tasks = {task: _describe_task(found) for task, found in temperatures.items()}
-    return EvaluationLog(source, FORM, "", tasks, answers, (source,))
+    return EvaluationLog(source, FORM, "", tasks, tuple(answers), (source,))
 
 
 def _describe_task(temperatures: set[float | None]) -> LoggedTask:
@@ -50,18 +50,10 @@ def _describe_task(temperatures: set[float | None]) -> LoggedTask:
     return LoggedTask((METRIC,), {"temperature": ", ".join(f"{value:g}" for value in sorted(known))}, max(known) > 0)
 
 
-def _read_rows(rows: Iterable[tuple[Any, RowLocation]]) -> Iterable[tuple[LoggedAnswer, float | None]]:
-    for value, location in rows:
-        row = read_object(value, f"a row with {', '.join(NEEDED_KEYS)}", location)
-        missing = [key for key in NEEDED_KEYS if key not in row]
-        if missing:
-            got = f"keys {', '.join(map(repr, list(row)[:8]))}"[:160]
-            raise location.error(f"the key {missing[0]!r} in every row", got, "Add it; null means no score.")
-        temperature = row.get("temperature")
-        yield _read_row(row, location), None if temperature is None else read_number(temperature, "temperature", location)
-
-
 def _read_row(row: dict[str, Any], location: RowLocation) -> LoggedAnswer:
+    if missing := [key for key in NEEDED_KEYS if key not in row]:
+        got = f"keys {', '.join(map(repr, list(row)[:8]))}"[:160]
+        raise location.error(f"the key {missing[0]!r} in every row", got, "Add it; null means no score.")
     given = {key: value for key, value in row.items() if value is not None}
     score = read_score(row[METRIC])
     if isinstance(score, str):

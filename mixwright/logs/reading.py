@@ -85,7 +85,7 @@ def _name_unread(source: Path, log: EvaluationLog) -> dict[str, str]:
         head = read_head(path)
         keys = find_top_keys(head)
         harness = next((one for one in HARNESSES if one.result_keys and keys >= one.result_keys), None)
-        harness = lm_eval.read_lm_eval if harness is None and lm_eval.is_results_name(path.name) else harness
+        harness = lm_eval.read_lm_eval if harness is None and lm_eval.RESULTS_NAME.fullmatch(path.name) else harness
         if harness is not None:  # results of another harness say nothing of the tasks that were read, even if they name them
             is_own = harness.form == log.form
             tasks = harness.list_tasks(read_object_file(path)) - (log.tasks.keys() if is_own else set())
@@ -107,10 +107,10 @@ def refuse_unknown_file(source: str) -> None:
         raise InputError("an evaluation log, or a model", "nothing there", "Correct the path.", file=source)
     if path.is_file() and suffix_of(path) in LOG_SUFFIXES and find_reader(source) is None:
         head = read_head(path)
-        keys = sorted(find_top_keys(head))[:8]
-        got = f"a file whose first row has the keys {', '.join(keys)}"[:160] if keys else "a file without rows of a log"
-        remedy = "See docs/logs.md for the forms of logs."
-        if find_top_keys(head) >= lighteval.RESULT_KEYS:
+        keys, remedy = find_top_keys(head), "See docs/logs.md for the forms of logs."
+        shown = f"a file whose first row has the keys {', '.join(sorted(keys)[:8])}"[:160]
+        got = shown if keys else "a file without rows of a log"
+        if keys >= lighteval.RESULT_KEYS:
             got, remedy = "results of lighteval without the answers", "Name the folder with details, or --save-details."
         raise InputError(f"an evaluation log ({FORMS})", *(find_foreign(head) or (got, remedy)), file=source)
 
@@ -123,7 +123,7 @@ def _reader_of_folder(path: Path) -> Reader | None:
     if len(readers) > 1:
         got = " and ".join(found[reader][0].name for reader in readers)
         raise InputError("logs of one harness", got, "Name the folder of one of them.", file=path)
-    if not readers and list_files(path, lm_eval.is_results_name):
+    if not readers and list_files(path, lm_eval.RESULTS_NAME.fullmatch):
         return lm_eval.read_lm_eval  # which says that there are no samples
     return readers[0] if readers else None
 

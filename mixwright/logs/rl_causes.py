@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from mixwright.estimates.intervals import hypergeometric_tail, jackknife
 from mixwright.final_answer import final_answer
-from mixwright.logs.rollouts import Rollout, RolloutLog, first_and_last_third
+from mixwright.logs.rollouts import Rollout, RolloutLog, first_and_last_third, rewards_of
 from mixwright.records import Observation, Severity
 
 MIN_GROUPS = 20
@@ -50,16 +50,12 @@ def find_causes(log: RolloutLog) -> list[Observation]:
     """Return the causes that a run shows."""
     found = [_find_drift(log)]
     for task, own in log.judged.items():
-        rewards = [_reward(one) for group in own for one in group]
+        rewards = rewards_of(one for group in own for one in group)
         best, worst = max(rewards), min(rewards)
         if len(own) >= MIN_GROUPS and best > worst:
             found += [_find_luck(task, own, best), _find_bare(task, own, best), _find_too_hard(task, own, worst)]
             found.append(_find_stale(task, own, best, worst))
     return [one for one in found if one]
-
-
-def _reward(rollout: Rollout) -> float:
-    return rollout.reward if rollout.reward is not None else float("nan")
 
 
 def _find_luck(task: str, groups: Groups, best: float) -> Observation | None:
@@ -74,7 +70,7 @@ def _find_luck(task: str, groups: Groups, best: float) -> Observation | None:
     total = sum(answers.values(), Counter[str]())
     sums, lucky, known, agreeing, right_ones = defaultdict[str, Values](lambda: np.zeros(4)), 0, 0, 0, 0
     for group in groups:
-        prompt, right = group[0].prompt, Counter(_answer_of(one) for one in group if _reward(one) == best)
+        prompt, right = group[0].prompt, Counter(_answer_of(one) for one in group if one.reward == best)
         sums[prompt] += [right.total() / len(group), 1, 0, 0]
         others = total.total() - answers[prompt].total()
         if not right or not others:
@@ -117,12 +113,12 @@ def _find_bare(task: str, groups: Groups, best: float) -> Observation | None:
     """Report groups with few right answers, which show no work though the wrong ones do."""
     words = {id(one): len(one.completion.split()) for group in groups for one in group}
     middle = median(words.values())
-    few = [group for group in groups if 0 < sum(_reward(one) == best for one in group) <= FEW_RIGHT * len(group)]
+    few = [group for group in groups if 0 < sum(one.reward == best for one in group) <= FEW_RIGHT * len(group)]
     if middle < LEAST_WORDS or len(few) < MIN_GROUPS:
         return None
     completions = [one for group in few for one in group]
     bare = [words[id(one)] <= BARE_PART * middle for one in completions]
-    right = [_reward(one) == best for one in completions]
+    right = [one.reward == best for one in completions]
     both = sum(is_bare and is_right for is_bare, is_right in zip(bare, right, strict=True))
     share, rest = both / sum(right), (sum(bare) - both) / (len(right) - sum(right))
     if share < BARE_SHARE or hypergeometric_tail(both, sum(right), sum(bare), len(bare)) >= ALPHA:
@@ -140,7 +136,7 @@ def _find_too_hard(task: str, groups: Groups, worst: float) -> Observation | Non
     tries, hopeless = Counter[str](), {group[0].prompt: True for group in groups}
     for group in groups:
         tries[group[0].prompt] += len(group)
-        hopeless[group[0].prompt] &= all(_reward(one) == worst for one in group)
+        hopeless[group[0].prompt] &= all(one.reward == worst for one in group)
     hard = {name: tries[name] for name, never in hopeless.items() if never and tries[name] >= NEVER_RIGHT_TRIES}
     spent = sum(hard.values())
     if not spent or spent < NEVER_RIGHT_SHARE * tries.total() or len(hard) == len(tries):
@@ -159,14 +155,14 @@ def _find_stale(task: str, groups: Groups, best: float, worst: float) -> Observa
     if sides[0] & sides[1]:
         return None
     first, last = ([group for group in groups if group[0].step in side] for side in sides)
-    taught = [sum(len({_reward(one) for one in group}) > 1 for group in part) for part in (first, last)]
+    taught = [sum(len({one.reward for one in group}) > 1 for group in part) for part in (first, last)]
     if min(len(first), len(last)) < MIN_GROUPS // 2:
         return None
     shares = [count / len(part) for count, part in zip(taught, (first, last), strict=True)]
     p = hypergeometric_tail(taught[0], len(first), sum(taught), len(first) + len(last))
     if shares[0] - shares[1] < STALE_FALL or p >= ALPHA:
         return None
-    ends = Counter(_reward(group[0]) for group in last if len({_reward(one) for one in group}) == 1)
+    ends = Counter(group[0].reward for group in last if len({one.reward for one in group}) == 1)
     message = (
         f"groups with different rewards fell from {shares[0]:.0%} in the first third of the steps to {shares[1]:.0%} in the "
         f"last: of the others {ends[best]} are all right, {ends[worst]} all wrong"
@@ -184,13 +180,10 @@ def _find_drift(log: RolloutLog) -> Observation | None:
     if sides[0] & sides[1] or len(sides[0]) < 2:
         return None
     before, after = (fmean(log.kl[step] for step in side) for side in map(sorted, sides))
-    rewards = [
-        [one.reward for one in log.rollouts if one.reward is not None and min(side) <= one.step <= max(side)]
-        for side in sides
-    ]
+    rewards = [rewards_of(one for one in log.rollouts if min(side) <= one.step <= max(side)) for side in sides]
     if not all(rewards) or after - before < DRIFT_NATS or after < DRIFT_RATIO * before:
         return None
-    everything = [one.reward for one in log.rollouts if one.reward is not None]
+    everything = rewards_of(log.rollouts)
     spread = max(everything) - min(everything)
     gain = (fmean(rewards[1]) - fmean(rewards[0])) / spread if spread else 0.0
     if gain >= LEAST_GAIN:

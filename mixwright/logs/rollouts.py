@@ -26,7 +26,7 @@ from mixwright.corpus.reading import RowLocation, suffix_of
 from mixwright.errors import InputError
 from mixwright.logs.files import find_top_keys, list_files, read_head, read_log_rows
 from mixwright.logs.trackio import SQLITE_MAGIC, read_project
-from mixwright.logs.values import join_messages, read_object, read_part
+from mixwright.logs.values import join_messages, list_objects, read_object, read_part, read_texts
 from mixwright.run.folder import check_regular, read_json_lines
 
 FILE_NAME = re.compile(r"\.(?:jsonl|ndjson|json|parquet)(?:\.gz|\.zst)?$", re.IGNORECASE)
@@ -125,6 +125,11 @@ class RolloutLog:
         return [one for one in self.rollouts if one.step in first], [one for one in self.rollouts if one.step in last]
 
 
+def rewards_of(rollouts: Iterable[Rollout]) -> list[float]:
+    """Rewards of the completions that have one."""
+    return [one.reward for one in rollouts if one.reward is not None]
+
+
 def first_and_last_third(steps: Iterable[int]) -> tuple[set[int], set[int]]:
     """Steps of the first third, and of the last; all of them twice for fewer than three."""
     ordered = sorted(steps)
@@ -173,17 +178,16 @@ def _read_divergence(path: Path) -> dict[int, float]:
 def _read_history(state: Path) -> list[Any]:
     """Return what a trainer logged; nothing of a state that is broken, which says nothing of the rollouts."""
     try:
-        history = json.loads(state.read_text(encoding="utf-8"))["log_history"]
+        return json.loads(state.read_text(encoding="utf-8"))["log_history"]
     except (OSError, ValueError, KeyError, TypeError):
         return []
-    return history if isinstance(history, list) else []
 
 
-def _divergences(lines: Iterable[Any], name: str) -> dict[int, float]:
+def _divergences(lines: list[Any], name: str) -> dict[int, float]:
     return {
         int(line["step"]): float(line[name])
-        for line in lines
-        if isinstance(line, dict) and isinstance(line.get(name), int | float) and isinstance(line.get("step"), int | float)
+        for line in list_objects(lines)
+        if isinstance(line.get(name), int | float) and isinstance(line.get("step"), int | float)
     }
 
 
@@ -191,7 +195,7 @@ def find_files(path: Path) -> list[Path]:
     """Files of rollouts in a folder, a .json file if its first object has a reward and a completion; or the file itself."""
     if not path.is_dir():
         return [path]
-    files = list_files(path, lambda name: bool(FILE_NAME.search(name)))
+    files = list_files(path, FILE_NAME.search)
     if own := [file for file in files if file.name == TINKER_FILE]:  # beside metrics, and rollouts of evaluations
         return own
     files = [path for path in files if path.parent.name != STEERING_LINES.parent.name]
@@ -232,7 +236,7 @@ def _form_of(row: Mapping[str, Any], location: RowLocation) -> str:
 def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Rollout:
     if row.keys() >= NEMO_KEYS:
         row = _flatten_nemo(row)
-    if row.keys() >= TINKER_KEYS:
+    elif row.keys() >= TINKER_KEYS:
         row = _flatten_tinker(row)
     texts = {*PROMPTS, *COMPLETIONS}
     row = {name: _unpack(value, name in texts) if name in UNPACKED else value for name, value in row.items()}
@@ -247,8 +251,9 @@ def _read_row(row: Mapping[str, Any], step: int, location: RowLocation) -> Rollo
     total = _first(row, REWARDS)
     if total is not None and not isinstance(total, bool | int | float):
         raise location.error("a number, true, false or null as reward", repr(total)[:60], "Write one number per completion.")
-    has_total = any(name in row for name in REWARDS)
-    reward = _number(total) if has_total else math.fsum(numbers.values()) if numbers else None
+    reward = _number(total)
+    if numbers and not any(name in row for name in REWARDS):
+        reward = math.fsum(numbers.values())
     gold, cut, name = _first(row, GOLDS), _first(row, CUTS), _first(row, IDS)
     has_group = name is not None or bool(prompt.strip())
     return Rollout(
@@ -289,10 +294,9 @@ def _unpack(value: Any, is_text: bool) -> Any:
 
 def _flatten_nemo(row: Mapping[str, Any]) -> dict[str, Any]:
     """A rollout of NeMo Gym with its prompt and completion as texts."""
-    asked, answered = row["responses_create_params"], row["response"]
-    given = asked.get("input") if isinstance(asked, dict) else None
-    prompt = given if isinstance(given, str) else "\n".join(_texts_of(given))
-    completion = "\n".join(_texts_of(answered.get("output") if isinstance(answered, dict) else None))
+    given = read_part(row, "responses_create_params").get("input")
+    prompt = given if isinstance(given, str) else "\n".join(read_texts(given))
+    completion = "\n".join(read_texts(read_part(row, "response").get("output")))
     kept = {name: value for name, value in row.items() if name not in NEMO_KEYS and not name.startswith("_ng_")}
     group = row.get("_ng_task_index")
     return {**kept, "prompt": prompt, "completion": completion, "reward": row["reward"], "example_id": group}
@@ -307,16 +311,6 @@ def _flatten_tinker(row: Mapping[str, Any]) -> dict[str, Any]:
     texts = [str(text) for step in steps if (text := read_part(step, "logs").get("assistant_content"))]
     own = {"completion": "\n".join(texts), "reward": row["total_reward"], "metrics": metrics, "step": row["iteration"]}
     return own | {"task": "/".join(map(str, tags)), "example_id": f"{row['iteration']}/{row['group_idx']}"}
-
-
-def _texts_of(messages: Any) -> list[str]:
-    """Texts of messages, whose content is a text or a list of parts."""
-    texts: list[str] = []
-    for message in messages if isinstance(messages, list) else []:
-        content = message.get("content") if isinstance(message, dict) else None
-        parts: list[Any] = content if isinstance(content, list) else [{"text": content}]
-        texts += [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    return texts
 
 
 def _first(row: Mapping[str, Any], names: Iterable[str]) -> Any:

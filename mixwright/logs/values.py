@@ -9,19 +9,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mixwright.corpus.reading import RowLocation
+from mixwright.corpus.reading import REMEDY_ROW, RowLocation, show_value
 
 LONGEST_NAME = 500
 """Characters of the name of a task, an item or a metric."""
 MAX_LEVEL, MAX_NATS = 2**53, 1e300
-REMEDY_ROW = "Correct that row or remove it."
 REMEDY_LOG = "Write the log again, or remove that row from it."
 
 
 def read_object(value: Any, what: str, location: RowLocation) -> dict[str, Any]:
     """The object. Raises InputError for anything else."""
     if not isinstance(value, dict):
-        raise location.error(f"an object: {what}", f"{type(value).__name__} {str(value)[:40]!r}", REMEDY_LOG)
+        raise location.error(f"an object: {what}", show_value(value), REMEDY_LOG)
     return value
 
 
@@ -36,7 +35,7 @@ def read_part(value: Mapping[str, Any], *keys: str) -> dict[str, Any]:
 def read_name(value: Any, key: str, location: RowLocation) -> str:
     """A text or a whole number as a name. Raises InputError for anything else, an empty text, or a very long one."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not (isinstance(value, int) or value.strip()):
-        raise location.error(f"a name in {key}", _shown(value), REMEDY_ROW)
+        raise location.error(f"a name in {key}", show_value(value), REMEDY_ROW)
     name = str(value) if isinstance(value, str) or abs(value) < MAX_LEVEL else ""
     if not name or len(name) > LONGEST_NAME:
         got = f"one of {len(name):,} characters" if name else "a very large number"
@@ -47,7 +46,7 @@ def read_name(value: Any, key: str, location: RowLocation) -> str:
 def read_text(value: Any, key: str, location: RowLocation) -> str:
     """A text. Raises InputError for anything else, and for halves of characters, which no file can hold."""
     if not isinstance(value, str):
-        raise location.error(f"a text in {key}", _shown(value), REMEDY_ROW)
+        raise location.error(f"a text in {key}", show_value(value), REMEDY_ROW)
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
@@ -55,23 +54,10 @@ def read_text(value: Any, key: str, location: RowLocation) -> str:
     return value
 
 
-def read_number(value: Any, key: str, location: RowLocation) -> float:
-    """A finite number. Raises InputError for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise location.error(f"a number in {key}", _shown(value), REMEDY_ROW)
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise location.error(f"a finite number in {key}", f"{value}"[:40], REMEDY_ROW)
-    return number
-
-
 def read_logprob(value: Any, key: str, location: RowLocation) -> float:
     """A log-probability in nats, at most 0 up to rounding. Raises InputError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value <= 1e-4:  # NaN, too
-        raise location.error(f"a log-probability of at most 0 in {key}", _shown(value), REMEDY_ROW)
+        raise location.error(f"a log-probability of at most 0 in {key}", show_value(value), REMEDY_ROW)
     return float(min(max(value, -MAX_NATS), 0.0))
 
 
@@ -99,15 +85,35 @@ def join_messages(value: Any, key: str, location: RowLocation) -> str:
     if isinstance(value, str):
         return read_text(value, key, location)
     if not isinstance(value, list) or not value:
-        raise location.error(f"a text or chat messages in {key}", _shown(value), REMEDY_ROW)
+        raise location.error(f"a text or chat messages in {key}", show_value(value), REMEDY_ROW)
     lines = []
     for message in value:
-        content = message.get("content") if isinstance(message, dict) else None
-        role = message.get("role") if isinstance(message, dict) else None
-        if not isinstance(role, str):
-            raise location.error(f"messages with role and content in {key}", _shown(message), REMEDY_ROW)
-        lines.append(f"{role}: {_text_of_parts(content)}")
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise location.error(f"messages with role and content in {key}", show_value(message), REMEDY_ROW)
+        lines.append(f"{message['role']}: {_text_of_parts(message.get('content'))}")
     return read_text("\n".join(lines), key, location)
+
+
+def list_objects(value: Any) -> list[dict[str, Any]]:
+    """The objects of a list; none of anything else."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def find_text(value: Any) -> str | None:
+    """The first text in nested lists."""
+    while isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, str) else None
+
+
+def read_texts(messages: Any) -> list[str]:
+    """Texts of messages, whose content is a text or a list of parts; none of anything else."""
+    texts: list[str] = []
+    for message in list_objects(messages):
+        content = message.get("content")
+        parts = list_objects(content if isinstance(content, list) else [{"text": content}])
+        texts += [part["text"] for part in parts if isinstance(part.get("text"), str)]
+    return texts
 
 
 def _text_of_parts(content: Any) -> str:
@@ -116,7 +122,3 @@ def _text_of_parts(content: Any) -> str:
         parts = [part if isinstance(part, dict) else {"type": type(part).__name__} for part in content]
         return "\n".join(str(part.get("text", f"[{part.get('type', 'part')}]")) for part in parts)
     return "" if content is None else str(content)
-
-
-def _shown(value: Any) -> str:
-    return f"{type(value).__name__} {str(value)[:40]!r}"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mixwright.answers.table import ModelJudge
+from mixwright.corpus.reading import read_number
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.logs.entries import EvaluationLog, LoggedAnswer
@@ -20,7 +21,7 @@ from mixwright.logs.files import read_log_rows
 from mixwright.logs.judged import MAX_LOST_SHARE, Caveat
 from mixwright.logs.metrics import choose_metric
 from mixwright.logs.pairing import collect_items, group_answers
-from mixwright.logs.values import read_name, read_number, read_object, read_text
+from mixwright.logs.values import read_name, read_object, read_text
 from mixwright.measure.model_judge import JUDGE, LABEL, RUBRIC, UNLABELLED, ask_command, digest, make_message, read_grade
 from mixwright.measure.served import Asking, Reply, find_model
 from mixwright.records import Example

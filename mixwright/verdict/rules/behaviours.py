@@ -99,7 +99,7 @@ def _read_samples(before: Answers, after: Answers) -> list[_Reading]:
 
 def _samples_by_item(answers: Answers) -> dict[tuple[str, str], tuple[list[str], float]]:
     """(Task, item) -> its sampled texts, and the best of their scores; nothing of items with a text that is unknown."""
-    rows = answers.table.take(answers.rows_of("sampled")).select(("task", "item", "text", "right")).to_pydict()
+    rows = answers.table.take(answers.by_decoding["sampled"].rows).select(("task", "item", "text", "right")).to_pydict()
     found: dict[tuple[str, str], tuple[list[str], float]] = {}
     for task, item, text, right in zip(*rows.values(), strict=True):
         if text is not None:
