@@ -86,7 +86,7 @@ def dial(
         raise InputError("greedy decoding", unused_options[0], "Leave it out: the dial is read greedily.")
     measure = MeasureConfig(items=measuring.items or DEFAULT_ITEMS_PER_CELL, decoding="greedy")
     ready = prepare((str(base), str(tuned)), measuring, read_rows(measuring), measure)
-    passes = ready.passes()
+    passes = Passes(ready.learners[0], ready.config.measure, ready.corpus)
     kept_items, skill_items = _split_items(passes.items, keep or ())
     output.say(
         f"dial: {len(skill_items)} items of the tuned skill and {len(kept_items)} of the kept tasks, "
