@@ -138,7 +138,7 @@ def test_short_trainings_of_a_real_model(tmp_path: Path) -> None:
     assert found[0].rollouts == 16 * (2 * 3 + 1)
     assert found[0].notes[0] == "6 short trainings of 2 steps, each tested on 16 held-back training prompts."
     miner = create("miners", "frontier", {"steps": 2, "runs": 2, "batch": 4})
-    assert mine(miner, "frontier", corpus, rows, learner).counts["last"][0] == 2 * PROMPTS + 1
+    assert mine(miner, "frontier", corpus, rows, learner)[1].tasks["last"].training_rows == 2 * PROMPTS + 1
     ungraded = mined_by(two_sources(answers=False), rows, learner, steps=2)
     assert (ungraded.rollouts, len(ungraded.rows)) == (0, PROMPTS + 1)
 

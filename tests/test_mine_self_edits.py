@@ -198,7 +198,7 @@ def test_rows_are_rewritten_with_parents_and_others_stay(
     data = corpus()
     monkeypatch.setattr(Halved, "proven", property(lambda _: True))
     miner = create("miners", "self_edits", options(templates=["{who} {what} {value}"], forms=0))
-    found = mine(miner, "self_edits", data, samples.rows_to_choose(data, ()), learner).mined
+    found = mine(miner, "self_edits", data, samples.rows_to_choose(data, ()), learner)[0]
     new = [row for row in found.new_rows if row.source == "self_edits"]
     assert {row.target for row in new} >= {"bo colour red", "bo size blue", "lum colour blue"}
     assert len(new) == 16
