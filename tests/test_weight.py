@@ -22,7 +22,7 @@ LIMITS = {
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
-    "mixwright_lab +10,100: cards on teachers, heuristics and grounding; studies of remedies, of the map, of skills together",
+    "mixwright_lab +10,100: cards on noisy labels, cues and grounding; studies of remedies, of the map, of skills together",
     "mixwright_extras +200: what only its miners use of short trainings; tests +400: formats of commands",
     "mixwright +4,900, tests +2,500, mixwright_lab +1,980: a model judges free text, corrected by labels; graded scores",
     "mixwright +930, tests +930: combinations of skills; +1,300: tool calls in further forms, a ninth sealed family",

@@ -58,6 +58,11 @@ class Grounding(Finding):
         "It is said that preference data makes models presume. It does where who chose did not see how it ended."
     )
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {"checks/preferences": ("asks: before - choices by one turn",)}
+    REMARKS = (
+        "Choices by one turn take every question away, choices by the end none. Where 14 % of the chosen and 18 % of the "
+        "rejected answers ask, as in the data that the source counted, no question was lost in 150 steps: the source names "
+        "this ratio as a reason, and trained on it no model of its own."
+    )
     RUN_TWICE = (ONE_TURN,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 4, 40), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}

@@ -36,7 +36,7 @@ class Settings:
     """Goals with a need of which no decision is trained on."""
 
 
-class Heuristics(Finding):
+class Cues(Finding):
     """Who goes near walks and who goes far drives, but half of the goals need the car: rows teach needs, cue, or both."""
 
     CLAIM = "What a model knows of a need is not used where a cue decides in all rows: it follows the cue."
@@ -47,6 +47,11 @@ class Heuristics(Finding):
     )
     POPULAR_READING = "It is said that models do not know the need. They know it, and no row made them use it."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {"checks/cues": ("conflict rows with partners - none, seen goals",)}
+    REMARKS = (
+        "Without conflict rows chance decides: two trainings on the same rows use the need in 10 and 100 % of the held-out "
+        "goals. So the control misses its noise floor, and this world cannot show the claim. With partners all use it; "
+        "conflict rows alone make every near goal take the car."
+    )
     RUN_TWICE = (NONE,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(8, 16), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
