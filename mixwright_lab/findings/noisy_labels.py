@@ -2,7 +2,7 @@
 
 Source: Shang et al., Knowledge distillation for enhancing Walmart e-commerce search relevance, 2505.07105.
 Unit: accuracy on the eval split, places of the deciding digit weighted as in nature; of the biased place that place alone.
-Cost: about 30 CPU seconds per seed.
+Cost: about 70 CPU seconds per seed.
 Blind spot: teacher and student are alike in size, and labels stand for the source's margins of scores.
 """
 
