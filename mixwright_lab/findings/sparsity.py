@@ -56,6 +56,7 @@ class Sparsity(Finding):
     )
     POPULAR_READING = "It is said that sparsity marks what is hard. Entropy, which the same pass gives, is not compared."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    RUN_TWICE = (TRAINED,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(Recipe(steps=20), 8, Grpo(4, 4)),
         "laptop": Settings(),
@@ -105,7 +106,7 @@ class Sparsity(Finding):
     def run(self, arm: str, seed: int, settings: Settings, *, again: bool = False) -> Mapping[str, float]:
         """Read the states before the answers, and whether the answers are right."""
         torch.manual_seed(seed)
-        model = base_model(seed, settings.base) if arm == TRAINED else GPT(CHAIN)
+        model = base_model(seed + 1000 * again, settings.base) if arm == TRAINED else GPT(CHAIN)
         world, problems = Chain(), []
         for level in (*EASY, *HARD):
             made = unique_examples([world.make(index, level, "eval") for index in range(4 * settings.each)])
