@@ -2,7 +2,7 @@
 
 Source: McCoy et al., Embers of autoregression, 2309.13638.
 Unit: share of answers that are right to the last letter, greedy; all have `LETTERS_EACH` letters.
-Cost: about 60 CPU seconds per seed.
+Cost: about 100 CPU seconds per seed.
 Blind spot: two rules on five letters; what is probable is a chain of letters, and no language.
 """
 
@@ -55,6 +55,10 @@ class Embers(Finding):
         "It is said that models fail where answers are improbable. Ten rows of such answers mended it for one task."
     )
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    REMARKS = (
+        "So pure a prior makes the difference nearly whole: 97 points, where the source has 13 to 44. A hundred rows with "
+        "improbable answers, a sixth of all, mend it whole, as ten and a hundred examples did for one task of the source."
+    )
     RUN_TWICE = (FEW,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(40, 30, 8, 30, 8, 20), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}

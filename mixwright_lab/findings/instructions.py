@@ -62,6 +62,10 @@ class Instructions(Finding):
     )
     POPULAR_READING = "It is said that instruction tuning teaches the format alone. That holds where instances are few."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    REMARKS = (
+        "With four instances each kind of definition ends at a guess, as in the source; with 200 the meaning is worth 47 "
+        "points. Answers dealt out leave a guess at any number."
+    )
     RUN_TWICE = (f"{ORIGINAL}, {FEW}",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(2, 4, 2, 10, 4), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}

@@ -2,7 +2,7 @@
 
 Source: Jin et al., Farther the shift, sparser the representation, 2603.03415.
 Unit: share of the energy in the strongest tenth of the neurons; area under the ROC curve, of wrong answers.
-Cost: about 20 CPU seconds per seed, and 35 for its base.
+Cost: about 50 CPU seconds per seed.
 Blind spot: models of 48 neurons, whose tenth is five; read where the answer follows the model's own steps, after the norm.
 """
 
@@ -56,6 +56,10 @@ class Sparsity(Finding):
     )
     POPULAR_READING = "It is said that sparsity marks what is hard. Entropy, which the same pass gives, is not compared."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    REMARKS = (
+        "The difference is there, 2.3 points of the energy. As a forecast of wrong answers sparsity has 22 points less area than "
+        "the entropy of the same response, so nothing of Mixwright reads it."
+    )
     RUN_TWICE = (TRAINED,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(Recipe(steps=20), 8, Grpo(4, 4)),
