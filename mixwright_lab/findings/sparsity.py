@@ -57,8 +57,8 @@ class Sparsity(Finding):
     POPULAR_READING = "It is said that sparsity marks what is hard. Entropy, which the same pass gives, is not compared."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     REMARKS = (
-        "The difference is there, 2.3 points of the energy. As a forecast of wrong answers sparsity has 22 points less area than "
-        "the entropy of the same response, so nothing of Mixwright reads it."
+        "The difference is there, 2.3 points of the energy. As a forecast of wrong answers sparsity has 22 points less area "
+        "than the entropy of the same response, so nothing of Mixwright reads it."
     )
     RUN_TWICE = (TRAINED,)
     SCALES: ClassVar[Mapping[str, Settings]] = {
