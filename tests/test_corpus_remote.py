@@ -96,5 +96,5 @@ def test_a_cleaned_copy_needs_a_file_of_this_machine(served: tuple[Path, str, li
 def test_results_are_not_written_to_an_address(call: Call) -> None:
     for option in ("--out", "--fix"):
         code, _, err = call("audit", write("t.jsonl", sums(20)), option, "s3://bucket/x.jsonl")
-        assert (code, "a place on this machine" in err) == (1, True), err
+        assert (code, "a path on this machine" in err) == (1, True), err
     assert not Path("s3:").exists()
