@@ -172,6 +172,7 @@ def measure(quick: bool, begin: bool = True) -> Result:
     seeds = (QUICK,) if quick else SEEDS
     jobs = [RemedyJob(world, seed, arm, quick) for seed in seeds for world, arms in ARMS.items() for arm in arms]
     if begin:
+        PLACE.mkdir(parents=True, exist_ok=True)
         done = {} if quick else kept_rows()
         jobs = [job for job in jobs if (job.world, job.seed, job.arm) not in done]
         run_in_processes(do_job, jobs[:2] if quick else jobs, say="training")
