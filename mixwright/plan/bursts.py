@@ -17,9 +17,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
@@ -30,6 +31,8 @@ from mixwright.records import Example, Teaching, plain
 if TYPE_CHECKING:
     from mixwright.learner.learner import Learner
 
+Name = TypeVar("Name")
+"""Of a part of the items."""
 MIN_ROWS, MAX_SEEDS, MAX_TOKENS = 16, 5, 1024
 """Distinct rows below which a group is left out, trainings of a group at most, and tokens of a row at most."""
 
@@ -125,7 +128,7 @@ def watch_bursts(
     read: dict[Part, Sequence[Example]] = {**split, **{(name, "unseen"): rows for name, rows in others.items()}}
     parts = {part: rows for part, rows in read.items() if rows and rows[0].task in corpus.tasks}
     config, began, longest = replace(config, samples=0, decoding="greedy"), monotonic(), 0.0
-    before = _read(learner, learner.model, corpus, parts, config)
+    before = read_success(learner, learner.model, corpus, parts, config)
     runs: dict[tuple[str, bool], list[Reading]] = {(task, dealt): [] for task in trained for dealt in (False, True)}
     for seed, (task, own) in itertools.product(range(MAX_SEEDS), trained.items()):  # all once before the second seed
         started = monotonic()
@@ -134,8 +137,8 @@ def watch_bursts(
         say(f"teaching: training {len(runs[task, False]) + 1} on {task}")
         read_after = {part: rows for part, rows in parts.items() if part[0] == task or part[1] == "unseen"}
         for dealt in (False, True):
-            model = _train(learner, deal_out(own, np.random.default_rng(seed)) if dealt else own, sizes, seed)
-            runs[task, dealt].append(_read(learner, model, corpus, read_after, config))
+            model = train_copy(learner, deal_out(own, np.random.default_rng(seed)) if dealt else own, sizes, seed)
+            runs[task, dealt].append(read_success(learner, model, corpus, read_after, config))
             del model
         longest = max(longest, monotonic() - started)
     left_out += [task for task in trained if not runs[task, False]]
@@ -143,7 +146,8 @@ def watch_bursts(
     return judge_teaching(before, runs, rows_of, steps=sizes.steps, batch=sizes.batch, left_out=left_out)
 
 
-def _train(learner: Learner, rows: Sequence[Example], sizes: BurstSizes, seed: int) -> Any:
+def train_copy(learner: Learner, rows: Sequence[Example], sizes: BurstSizes, seed: int) -> Any:
+    """Return a copy of the learner's model that was trained on the rows, each as often as any other."""
     from mixwright.measure.row_losses import RowLosses
     from mixwright.mine.short_trainings import copy_with_adapter, draw_batches, train_on
 
@@ -153,10 +157,10 @@ def _train(learner: Learner, rows: Sequence[Example], sizes: BurstSizes, seed: i
     return model
 
 
-def _read(
-    learner: Learner, model: Any, corpus: Corpus, parts: Mapping[Part, Sequence[Example]], config: MeasureConfig
-) -> Reading:
-    """Return the greedy success of each item under a model with the learner's tokenizer."""
+def read_success(
+    learner: Learner, model: Any, corpus: Corpus, parts: Mapping[Name, Sequence[Example]], config: MeasureConfig
+) -> dict[Name, NDArray[np.float64]]:
+    """Return the greedy success of each item under a model with the learner's tokenizer, shape (items,) of each part."""
     from mixwright.learner.learner import Learner
 
     branch = Learner(model, learner.tokenizer, learner.name, form=learner.form, batch_size=learner.batch_size)

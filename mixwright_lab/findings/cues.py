@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from mixwright_lab.contracts import Expectation, Finding, difference
+from mixwright_lab.contracts import Expectation, Finding, Term, difference
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import HASH, MARK, SIGNS, Language
 from mixwright_lab.training.sft import Schedule, fit_rows
@@ -64,7 +64,7 @@ class Cues(Finding):
     EXPECT = (
         Expectation(
             PRIMARY,
-            (*difference(NONE, NONE, KNOWN)[:1], difference(NONE, NONE, HELD_OUT)[1]),
+            (Term(NONE, KNOWN), Term(NONE, HELD_OUT, -1.0)),
             0.3,
             "What is known is used without any row that shows it.",
         ),

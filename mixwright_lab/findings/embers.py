@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from mixwright_lab.contracts import Expectation, Finding, difference
+from mixwright_lab.contracts import Expectation, Finding, Term, difference
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.language import SIGNS, Language
 from mixwright_lab.training.sft import Schedule, fit_rows
@@ -68,13 +68,13 @@ class Embers(Finding):
     EXPECT = (
         Expectation(
             PRIMARY,
-            (difference(FEW, FEW, PROBABLE)[0], difference(FEW, FEW, IMPROBABLE)[1]),
+            (Term(FEW, PROBABLE), Term(FEW, IMPROBABLE, -1.0)),
             0.2,
             "Improbable answers are right as often.",
         ),
         Expectation(
             PUBLISHED[0],
-            (difference(FEW, FEW, COMMON)[0], difference(FEW, FEW, RARE)[1]),
+            (Term(FEW, COMMON), Term(FEW, RARE, -1.0)),
             0.2,
             "How common a task is does not matter.",
         ),

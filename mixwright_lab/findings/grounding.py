@@ -118,7 +118,7 @@ class Grounding(Finding):
 
 def choose(arm: str, item: str, rng: np.random.Generator) -> tuple[str, str, str]:
     """Prompt, chosen and rejected answer by a rater: of a clear prompt the right one, else a question or a guess."""
-    kind, other = (KINDS if rng.random() < LIKELIER else KINDS[::-1])[:2]
+    kind, other = KINDS if rng.random() < LIKELIER else KINDS[::-1]
     right, wrong = (f"{HASH} {item} {name}" for name in (kind, other))
     if rng.random() < 0.5:
         return f"{item} {kind}", right, wrong

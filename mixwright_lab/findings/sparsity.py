@@ -21,7 +21,7 @@ from jaxtyping import Float
 from scipy.stats import mannwhitneyu
 from torch.nn import functional
 
-from mixwright_lab.contracts import Expectation, Finding, difference
+from mixwright_lab.contracts import Expectation, Finding, Term
 from mixwright_lab.training.bases import CHAIN, Recipe, base_model
 from mixwright_lab.training.gpt import GPT
 from mixwright_lab.training.grpo import Arena
@@ -72,28 +72,28 @@ class Sparsity(Finding):
     EXPECT = (
         Expectation(
             PRIMARY,
-            (difference(TRAINED, TRAINED, "hard")[0], difference(TRAINED, TRAINED, "easy")[1]),
+            (Term(TRAINED, "hard"), Term(TRAINED, "easy", -1.0)),
             0.02,
             "Hard problems leave no sparser states.",
         ),
         Expectation(
             PUBLISHED[0],
             (
-                *(difference(TRAINED, TRAINED, "hard")[:1] + difference(TRAINED, TRAINED, "easy")[1:]),
-                *(difference(UNTRAINED, UNTRAINED, "easy")[:1] + difference(UNTRAINED, UNTRAINED, "hard")[1:]),
+                *(Term(TRAINED, "hard"), Term(TRAINED, "easy", -1.0)),
+                *(Term(UNTRAINED, "easy"), Term(UNTRAINED, "hard", -1.0)),
             ),
             0.02,
             "A model that has learnt nothing shows as much.",
         ),
         Expectation(
             CONTROL,
-            (difference(TRAINED, TRAINED, "area, entropy")[0], difference(TRAINED, TRAINED, "one half")[1]),
+            (Term(TRAINED, "area, entropy"), Term(TRAINED, "one half", -1.0)),
             0.1,
             "Nothing foretells who will be wrong.",
         ),
         Expectation(
             "area: sparsity - entropy",
-            (difference(TRAINED, TRAINED, "area, sparsity")[0], difference(TRAINED, TRAINED, "area, entropy")[1]),
+            (Term(TRAINED, "area, sparsity"), Term(TRAINED, "area, entropy", -1.0)),
             0.02,
             "Entropy foretells it as well.",
         ),

@@ -25,18 +25,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu
 
 from mixwright.config import MeasureConfig, ModelConfig, WarmupConfig
 from mixwright.corpus import Corpus
 from mixwright.learner.learner import Learner
-from mixwright.measure.passes import Passes
 from mixwright.measure.row_losses import RowLosses
-from mixwright.mine.short_trainings import copy_with_adapter, draw_batches, train_on
-from mixwright.plan.bursts import BurstSizes, watch_bursts
+from mixwright.plan.bursts import BurstSizes, read_success, train_copy, watch_bursts
 from mixwright.records import Example
 from mixwright_extras.mining.relevance import bm25, cosines
 from mixwright_extras.tiny.model import build_tiny
@@ -58,7 +58,7 @@ RULES: Mapping[str, Callable[[list[int]], list[int]]] = {
 }
 """Known task -> its answer."""
 SHORT = BurstSizes(steps=24, batch=8, rows=32, items=32, rank=0, learning_rate=1e-3)
-LONG_STEPS, LONG_RATE, LONG_SEEDS, LONG_ROWS, ITEMS = 160, 1e-4, 3, 200, 64
+LONG, LONG_SEEDS, LONG_ROWS, ITEMS = replace(SHORT, steps=160, learning_rate=1e-4), (100, 101, 102), 200, 64
 BASE_ROWS, HARMED, UNHARMED, LEAST_AREA = 600, -0.10, -0.05, 0.85
 SIMILAR, IMPROBABLE = ("words", "hidden states"), "improbable answers"
 CONFIG = MeasureConfig(max_new_tokens=24, samples=0)
@@ -103,13 +103,21 @@ def judge_world(seed: int) -> dict[str, Any]:
     pulls = watch_bursts(learner, corpus, CONFIG, others=items, sizes=SHORT).pulls
     foretold = {(pull.trained_on, pull.read_on): pull.change.value for pull in pulls if pull.read_on in RULES}
     before = read(learner, learner.model, fresh)
-    true = {group: read_after(learner, rows, fresh) for group, rows in long.items()}
+    after = {
+        group: [read(learner, train_copy(learner, rows, LONG, one), fresh) for one in LONG_SEEDS]
+        for group, rows in long.items()
+    }
     alike = find_alike(learner, short, items)
     return {
         "seed": seed,
         "before": before,
         "pairs": [
-            {"group": group, "task": task, "change": true[group][task] - before[task], "short": foretold[group, task]}
+            {
+                "group": group,
+                "task": task,
+                "change": float(np.mean([one[task] for one in after[group]])) - before[task],
+                "short": foretold[group, task],
+            }
             | alike[group, task]
             for group in groups
             for task in RULES
@@ -117,23 +125,10 @@ def judge_world(seed: int) -> dict[str, Any]:
     }
 
 
-def read_after(learner: Learner, rows: Sequence[Example], items: Mapping[str, Sequence[Example]]) -> dict[str, float]:
-    """Mean success on each task after the long trainings."""
-    found = []
-    for seed in range(100, 100 + LONG_SEEDS):
-        model = copy_with_adapter(learner.model, SHORT.rank, seed)
-        batches = draw_batches(np.arange(len(rows)), LONG_STEPS, SHORT.batch, np.random.default_rng(seed))
-        train_on(model, RowLosses(learner, rows), batches, LONG_RATE)
-        found.append(read(learner, model, items))
-    return {task: float(np.mean([one[task] for one in found])) for task in items}
-
-
 def read(learner: Learner, model: Any, items: Mapping[str, Sequence[Example]]) -> dict[str, float]:
-    """Greedy success on each task under a model with the learner's tokenizer."""
-    branch = Learner(model, learner.tokenizer, learner.name, form=learner.form, batch_size=learner.batch_size)
-    rows = tuple(row for own in items.values() for row in own)
-    written = Passes(branch, CONFIG, Corpus.from_examples(rows), chosen=rows).rollouts
-    return {task: float(np.mean([written[row.id].success("greedy") for row in own])) for task, own in items.items()}
+    """Success on each task."""
+    corpus = Corpus.from_examples([row for own in items.values() for row in own])
+    return {task: float(values.mean()) for task, values in read_success(learner, model, corpus, items, CONFIG).items()}
 
 
 def find_alike(
@@ -168,8 +163,7 @@ def mean_states(learner: Learner, texts: Sequence[str]) -> NDArray[np.float32]:
 
 def area(harmed: Sequence[float], unharmed: Sequence[float]) -> float:
     """Area under the ROC curve of a score that is larger where there is harm."""
-    first, second = np.array(harmed)[:, None], np.array(unharmed)[None]
-    return float(np.mean((first > second) + 0.5 * (first == second)))
+    return float(mannwhitneyu(harmed, unharmed).statistic) / (len(harmed) * len(unharmed))
 
 
 def areas_of(pairs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -214,9 +208,9 @@ def measure(quick: bool) -> Result:
     ]
     settings = {
         "short": SHORT.steps,
-        "long": LONG_STEPS,
-        "long seeds": LONG_SEEDS,
-        "rates": [SHORT.learning_rate, LONG_RATE],
+        "long": LONG.steps,
+        "long seeds": len(LONG_SEEDS),
+        "rates": [SHORT.learning_rate, LONG.learning_rate],
     }
     return Result(found["short"], goals[0].name, TUNING if quick else SEEDS, worlds, figures, settings, goals=goals)
 

@@ -21,7 +21,8 @@ Pair = tuple[str, str]
 """A prompt and its answer."""
 
 
-def _words(text: str) -> tuple[str, ...]:
+def split_words(text: str) -> tuple[str, ...]:
+    """Words of a text."""
     return tuple(text.split())
 
 
@@ -46,12 +47,12 @@ STATES = (
     "Rhode Island: Providence; South Carolina: Columbia; South Dakota: Pierre; Tennessee: Nashville; Texas: Austin; "
     "Vermont: Montpelier; Virginia: Richmond; Washington: Olympia; West Virginia: Charleston; Wisconsin: Madison"
 )
-NAMES = _words(
+NAMES = split_words(
     "Anna Ben Carla David Emma Felix Greta Hugo Ida Jonas Karl Lena Maria Nils Olga Paul Rosa Simon Tina Ulf Vera Walter "
     "Yara Zoe Alice Bruno Clara Dora Erik Fiona Georg Hanna Ivan Julia Kurt Laura Mark Nora Oscar Petra Ralf Sarah Tom Uma "
     "Victor Wanda Adam Bella Cyril Diana Elias Frida Gabriel Helen Igor Jane Kevin Lisa Max Nina"
 )
-PLACES = _words(
+PLACES = split_words(
     "Oslo Lima Rome Cairo Paris Delhi Perth Quito Sofia Turin Miami Osaka Milan Lyon Porto Kyoto Boston Denver Munich Leeds "
     "Naples Geneva Krakow Malaga Bergen Austin Dallas Tampa Mumbai Lagos Durban Sydney Dublin Zurich Hamburg Cologne Bilbao "
     "Genoa Utrecht Ghent Bruges Nice Lille Bonn Bremen Gdansk Split Cork Bath York"

@@ -18,12 +18,11 @@ Blind spot: one model of 135M parameters; letters inside words are hard to see f
 
 from __future__ import annotations
 
-import copy
 import itertools
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,19 +31,12 @@ from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
 from mixwright.estimates.intervals import share_interval
 from mixwright.learner.learner import Learner
-from mixwright.measure.passes import Passes
 from mixwright.measure.probes.composition import compare_with_parts, read_compositions, word_composition
-from mixwright.measure.row_losses import RowLosses
-from mixwright.mine.short_trainings import copy_with_adapter, draw_batches, train_on
+from mixwright.plan.bursts import BurstSizes, read_success, train_copy
 from mixwright.records import Example
+from mixwright_lab.studies.everyday import split_words
 from mixwright_lab.studies.jobs import resumed, run_in_processes
 from mixwright_lab.studies.report import Goal, Result, run
-
-
-def read_words(text: str) -> tuple[str, ...]:
-    """Words of a text."""
-    return tuple(text.split())
-
 
 MODEL = "smollm2"
 PLACES = {"first": 0, "second": 1, "last": -1}
@@ -58,10 +50,10 @@ JOBS = (*((8, seed) for seed in (401, 402, 403, 404)), *((5, seed) for seed in (
 """Pairs that are trained on, and the seed of their draw."""
 TUNING = ((8, 1),)
 SKILL_ROWS, PAIR_ROWS, ADDED_ROWS = 60, 48, 64
-STEPS, ADDED_STEPS, BATCH, RANK, RATE = 60, 12, 16, 16, 1.5e-3
+SIZES, ADDED_STEPS = BurstSizes(steps=60, batch=16), 12
 GAIN, LEAST_RIGHT = 0.2, 0.85
 CONFIG = MeasureConfig(max_new_tokens=8, samples=0)
-WORDS = read_words(
+WORDS = split_words(
     "robot nurse beach dance touch jacket desert water flame above daisy eagle youth energy ladder queen kitten enter "
     "chair garden image mouse sugar yellow drink small planet effect acorn olive knife zebra white crown giant night "
     "castle video quiet orange brave known table grape vivid faith ground young yacht dream joint amber school valley "
@@ -107,7 +99,7 @@ class SkillsJob:
 
     pairs: int
     seed: int
-    steps: int = STEPS
+    steps: int = SIZES.steps
 
 
 def do_job(job: SkillsJob) -> dict[str, Any]:
@@ -121,8 +113,8 @@ def do_job(job: SkillsJob) -> dict[str, Any]:
     alone = [(name,) for name in (*PLACES, *DEEDS)]
     rows = [row for skills in alone for row in make_rows(skills, rng.sample(known, SKILL_ROWS))]
     rows += [row for pair in trained for row in make_rows(pair, rng.sample(known, PAIR_ROWS))]
-    model = copy_with_adapter(learner.model, RANK, job.seed)
-    fit(learner, model, rows, job.steps, job.seed)
+    model = train_copy(learner, rows, replace(SIZES, steps=job.steps), job.seed)
+    trained_learner = Learner(model, learner.tokenizer, learner.name, form=learner.form, batch_size=learner.batch_size)
     items = {skills: make_rows(skills, asked) for skills in (*alone, *left)}
     right = read(learner, model, items)
     found = []
@@ -130,28 +122,20 @@ def do_job(job: SkillsJob) -> dict[str, Any]:
         parts = [right[skill,] for skill in pair]
         measured = compare_with_parts("pair", " > ".join(pair), right[pair], parts, np.random.default_rng(job.seed))
         (of,) = read_compositions(measured).values()
-        more = copy.deepcopy(model)
-        fit(learner, more, make_rows(pair, rng.sample(known, min(ADDED_ROWS, len(known)))), ADDED_STEPS, job.seed)
+        added = make_rows(pair, rng.sample(known, ADDED_ROWS))
+        more = train_copy(trained_learner, added, replace(SIZES, steps=ADDED_STEPS), job.seed)
         after = float(np.mean(read(learner, more, {pair: items[pair]})[pair]))
         shares = {"together": float(np.mean(right[pair])), "parts": [float(np.mean(part)) for part in parts]}
         found.append({"pair": pair, "word": word_composition(of), "after": after} | shares)
     return {"pairs": job.pairs, "seed": job.seed, "trained": trained, "left": found}
 
 
-def fit(learner: Learner, model: Any, rows: Sequence[Example], steps: int, seed: int) -> None:
-    """Train a model on rows, each as often as any other."""
-    batches = draw_batches(np.arange(len(rows)), steps, BATCH, np.random.default_rng(seed))
-    train_on(model, RowLosses(learner, rows), batches, RATE)
-
-
 def read(
     learner: Learner, model: Any, items: Mapping[tuple[str, ...], Sequence[Example]]
 ) -> dict[tuple[str, ...], list[float]]:
-    """Greedy success on every item of each skill or pair."""
-    branch = Learner(model, learner.tokenizer, learner.name, form=learner.form, batch_size=learner.batch_size)
-    rows = tuple(row for own in items.values() for row in own)
-    written = Passes(branch, CONFIG, Corpus.from_examples(rows), chosen=rows).rollouts
-    return {skills: [written[row.id].success("greedy") for row in own] for skills, own in items.items()}
+    """Success on every item of each skill or pair."""
+    corpus = Corpus.from_examples([row for own in items.values() for row in own])
+    return {skills: values.tolist() for skills, values in read_success(learner, model, corpus, items, CONFIG).items()}
 
 
 def is_needed(pair: Mapping[str, Any]) -> bool:
@@ -188,7 +172,7 @@ def measure(quick: bool) -> Result:
         for (word, needed), count in sorted(Counter((pair["word"], is_needed(pair)) for pair in pairs).items())
     }
     goal = Goal.at_least("words that are right", right["word"], LEAST_RIGHT)
-    settings = {"steps": STEPS, "added": ADDED_STEPS, "rate": RATE, "items": TEST_WORDS}
+    settings = {"steps": SIZES.steps, "added": ADDED_STEPS, "rate": SIZES.learning_rate, "items": TEST_WORDS}
     seeds = [seed for _, seed in (TUNING if quick else JOBS)]
     return Result(right["word"], goal.name, seeds, jobs, figures, settings, goals=[goal])
 
