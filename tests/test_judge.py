@@ -158,6 +158,17 @@ def test_a_judge_passes_a_model_only_with_labels(call: Call) -> None:
     assert call("verdict", before, lost, *judge, "--folder", "other", "--judge-labels", str(rows))[0] == 3
 
 
+def test_a_baseline_is_of_one_rubric(call: Call) -> None:
+    sides, judge = (write_replies("before", 10), write_replies("same", 10)), ("--judge", write_judge(RIGHT))
+    Path("rubric.txt").write_text("Right if it greets.")
+    asked = ("verdict", *sides, *judge, "--judge-rubric", "rubric.txt", "--baseline", "base.json", "--no-gate")
+    assert call(*asked, "--bless")[0] == 0
+    assert call(*asked)[0] == 0
+    Path("rubric.txt").write_text("Right if it is short.")
+    code, _, err = call(*asked)
+    assert (code, "expected --judge-rubric: " in err) == (1, True)
+
+
 def test_labels_of_items_that_the_user_chose_pass_nothing(call: Call) -> None:
     before, lost = write_replies("before", 10), write_replies("lost", 4)
     judge = ("--judge", write_judge(RIGHT), "--margin", "15")

@@ -10,15 +10,20 @@ from typing import Any
 
 from mixwright.config import CorpusConfig
 from mixwright.errors import InputError
+from mixwright.measure.model_judge import digest
 from mixwright.records import RunManifest, Verdict, to_data
 from mixwright.run.folder import RunFolder, check_file, read_json, write_json
 from mixwright.run.manifest import file_digests
 from mixwright.verbs.gating import GATING, Gating
+from mixwright.verbs.judging import read_rubric
 from mixwright.verbs.options import MEASURING, Measuring, parse_graders
 from mixwright.verbs.output import say
 
 HOW_ASKED = ("column", "task", "grader", "greedy", "chat_template", "system", "template")
-WHAT_PASSES = ("protect", "protect_behaviour", "each", "margin", "same", "cannot_tell", "suite", "suite_seed", "judge")
+WHAT_PASSES = (
+    *("protect", "protect_behaviour", "each", "margin", "same", "cannot_tell", "suite", "suite_seed"),
+    *("judge", "judge_model"),
+)
 """Options of `Measuring` and of `Gating` that decide what passes; amounts, such as `--items`, do not."""
 DIGEST_LENGTH = 12
 """Characters of a digest that are kept."""
@@ -37,7 +42,7 @@ class Baseline:
     accepted: str
     """Time in UTC, ISO 8601."""
     question: Mapping[str, Any]
-    """Options that differ from their defaults, and digests of the model, the items and the user's graders."""
+    """Options that differ from their defaults, and digests of the model, the items, the rubric and the user's graders."""
     success: Mapping[str, float]
     """Task -> share of right answers, for people."""
 
@@ -97,11 +102,13 @@ def _describe_question(measuring: Measuring, gating: Gating) -> dict[str, Any]:
         for name in names
         if (value := to_data(getattr(given, name))) not in (to_data(getattr(default, name)), [])
     }
+    if gating.judge_rubric is not None:
+        question["--judge-rubric"] = digest(read_rubric(gating.judge_rubric))
     if measuring.held_out is not None:
         grader_of_all, grader_by_task = parse_graders(measuring.grader)
         config = CorpusConfig(measuring.held_out, grader=grader_of_all or "exact", graders=grader_by_task)
         digests = file_digests(config, Path())
-        question |= {"--eval" if name == "train" else name: digest[:DIGEST_LENGTH] for name, digest in digests.items()}
+        question |= {"--eval" if name == "train" else name: text[:DIGEST_LENGTH] for name, text in digests.items()}
     return question
 
 

@@ -67,8 +67,6 @@ class Measuring:
     """Temperature of sampled completions. Default: 1."""
     greedy: Annotated[bool | None, typer.Option("--greedy/--sampled")] = None
     """Decoding that you will use the model with. Default: greedy."""
-    """How rows with options (grader choice) are answered: writing generates text; likelihood takes the most likely option,
-    in one forward pass. Default: writing."""
     max_new_tokens: Annotated[int | None, typer.Option(min=1)] = None
     """Longest completion, in tokens. Default: enough for 16 trial completions and the longest gold answer."""
     batch_size: Annotated[int | None, typer.Option(min=1)] = None
