@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import resource
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -305,6 +306,25 @@ def test_the_command_keeps_answers_between_looks_and_runs(call: Call, monkeypatc
     assert sum(written) == 200
     question_file(RunFolder("runs/comparison")).unlink()
     assert call("verdict", "--no-suite", "runs/comparison", "--why", "--protect", "sum")[1].count("look 4 of 4") == 1
+
+
+def test_no_look_grades_an_answer_again(call: Call) -> None:
+    before, after, folder = checkpoint("before"), checkpoint("after", 1), Path.cwd()
+    (folder / "noting.py").write_text(
+        "def grade(text, answer, **row):\n"
+        "    if not text.isdigit():  # those are what rules without the skill say\n"
+        f"        with open({str(folder / 'graded.txt')!r}, 'a') as file:\n"
+        "            file.write(repr((row['prompt'], text)) + chr(10))\n"
+        "    return 0.0\n"
+    )
+    asked = ("--eval", write("a.jsonl", sums(220)), "--grader", "noting:grade", "--max-new-tokens", "4")
+    looks = ("--no-suite", "--protect", "sum", "--until-decided", "--max-items", "200")
+    assert call("verdict", before, after, *asked, *looks)[0] == 4
+    graded = Path("graded.txt").read_text().splitlines()
+    assert len(graded) > 400
+    assert max(Counter(graded).values()) <= 3, (
+        "once while the length of answers is sought, once in all looks, once for its parts"
+    )
 
 
 def test_who_is_stopped_after_the_tables_are_written_finds_the_question_with_them(

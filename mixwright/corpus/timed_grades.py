@@ -17,6 +17,7 @@ SECONDS_PER_GRADE = 10.0
 """For one answer, where nobody says otherwise."""
 
 
+KeptGrades = dict[tuple[str, str, bool], float]
 _log = logging.getLogger("mixwright")
 
 
@@ -27,10 +28,13 @@ class TimedGrades:
         corpus: whose graders judge.
         seconds: for one answer; 0 sets no limit.
         on_timeout: what an answer is that took longer: wrong (0.0), or the end (`InputError`).
+        kept: grades by item, answer and whether it was cut: what is there is not graded again, and others are added.
     """
 
-    def __init__(self, corpus: GradedRows, seconds: float, on_timeout: Literal["wrong", "stop"]) -> None:
-        self.corpus, self.seconds, self.on_timeout = corpus, seconds, on_timeout
+    def __init__(
+        self, corpus: GradedRows, seconds: float, on_timeout: Literal["wrong", "stop"], kept: KeptGrades | None = None
+    ) -> None:
+        self.corpus, self.seconds, self.on_timeout, self.kept = corpus, seconds, on_timeout, kept
         self.tell: Callable[[str], None] = _log.warning
         """Given a sentence for each grader and example that took too long."""
         self.late: Counter[str] = Counter()
@@ -43,12 +47,17 @@ class TimedGrades:
         Raises:
             InputError: the example has no answer, the grader fails, or it takes too long and `on_timeout` is stop.
         """
-        task = example.task
+        task, key = example.task, (example.id, completion, cut)
+        if self.kept is not None and key in self.kept:
+            return self.kept[key]
         grading_text = f"grader {self.corpus.tasks[task].grader}, example {example.id!r}, task {task}"
         try:
             still_text = f"Still grading: {grading_text}, for over {min(self.seconds, NAMED_AFTER_SECONDS):g} s."
             grade = functools.partial(self.corpus.grade, example, completion, cut=cut)
-            return call_with_timeout(self.seconds, grade, lambda: self._warn_once(example.id, still_text))
+            score = call_with_timeout(self.seconds, grade, lambda: self._warn_once(example.id, still_text))
+            if self.kept is not None:
+                self.kept[key] = score
+            return score
         except TooSlow:
             if self.on_timeout == "stop":
                 remedy = "Correct the grader, or raise measure.grader_seconds (0 sets no limit)."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Literal
 
@@ -142,6 +142,7 @@ class Question:
     """Words of the question that are written with a capital letter inside a sentence."""
 
     @classmethod
+    @lru_cache(1024)  # one prompt is read with the answers to a hundred others
     def of(cls, gold: str, prompt: str) -> Question:
         """Read a gold answer and its prompt."""
         gold_words = words_in(gold)

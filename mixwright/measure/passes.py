@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mixwright.answers.table import Answers, Group, Header, short_columns
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
-from mixwright.corpus.timed_grades import TimedGrades
+from mixwright.corpus.timed_grades import KeptGrades, TimedGrades
 from mixwright.errors import InputError
 from mixwright.estimates.chance import RIGHT_FROM_SCORE
 from mixwright.records import Example, plain
@@ -72,13 +72,15 @@ class Passes:
     nested: bool = False
     """Whether what is sampled for an item does not depend on how many others are measured: a second, larger measuring then
     holds the first."""
+    kept_grades: KeptGrades | None = None
+    """Grades that a former pass of the same rows has given; None grades everything."""
     readings: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Item -> row of `Answers` with what was read of it without writing."""
 
     @cached_property
     def grades(self) -> TimedGrades:
         """The corpus's graders, under the time limit of the configuration."""
-        return TimedGrades(self.corpus, self.config.grader_seconds, self.config.slow_grader)
+        return TimedGrades(self.corpus, self.config.grader_seconds, self.config.slow_grader, self.kept_grades)
 
     @cached_property
     def items(self) -> tuple[Example, ...]:

@@ -15,6 +15,7 @@ from mixwright import catalog
 from mixwright.answers.table import Answers
 from mixwright.config import MeasureConfig
 from mixwright.corpus import Corpus
+from mixwright.corpus.timed_grades import KeptGrades
 from mixwright.measure.passes import Passes
 from mixwright.records import Measurement, Observation
 
@@ -65,6 +66,7 @@ def measure_learner(
     seed: int,
     report_done: Callable[[float], None] | None = None,
     nested: bool = False,
+    kept_grades: KeptGrades | None = None,
 ) -> MeasureResult:
     """Run the probes of `config` on `learner`.
 
@@ -75,12 +77,13 @@ def measure_learner(
         seed: of samples and probes; one seed before and after couples the two.
         report_done: called with the share of the work that is done, 0..1.
         nested: what is sampled for an item does not depend on how many others are measured.
+        kept_grades: see `TimedGrades`.
 
     Raises:
         InputError: unknown probe, nothing to grade, or prompts too long.
     """
     probes = {name: catalog.create("probes", name, dict(config.options.get(name, {}))) for name in config.probes}
-    passes = Passes(learner, config, corpus, seed, report_done, nested=nested)
+    passes = Passes(learner, config, corpus, seed, report_done, nested=nested, kept_grades=kept_grades)
     measurements: list[Measurement] = []
     notes: list[Observation] = []
     for name, probe in probes.items():

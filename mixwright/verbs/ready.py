@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from mixwright.config import RunConfig
 from mixwright.corpus import Corpus
+from mixwright.corpus.timed_grades import KeptGrades
 from mixwright.errors import InputError
 from mixwright.estimates.cell_states import MIN_ITEMS
 from mixwright.measure.passes import Passes
@@ -53,6 +54,8 @@ class PreparedModels:
     """Whether what is sampled for an item does not depend on how many others are measured."""
     seconds_per_item: float = 0.0
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
+    kept_grades: KeptGrades = field(default_factory=dict)
+    """Grades of answers, so that the next analysis grades new ones alone."""
 
     def with_items(self, items: int) -> PreparedModels:
         """The same with so many items of a cell."""
@@ -66,7 +69,7 @@ def measure_with_progress(title: str, learner: Learner, ready: PreparedModels) -
     passes = Passes(learner, config, ready.corpus)
     item_count = len(passes.items if ready.graded else passes.picked(lambda _: True))
     with share_line(f"{title}, {item_count:,} items", item_count) as show:
-        options = {"seed": ready.config.seed, "nested": ready.nested, "report_done": show}
+        options = {"seed": ready.config.seed, "nested": ready.nested, "report_done": show, "kept_grades": ready.kept_grades}
         result = measure_learner(learner, ready.corpus, config, **options)
     return replace(result, seconds_per_item=ready.seconds_per_item or (monotonic() - start_time) / max(item_count, 1))
 
