@@ -8,15 +8,16 @@ with a new adapter, on as many pairs either way:
 - `guesses rejected`, the null: of an errand with its detail, the right sentence is preferred to one with another detail.
 
 Test items are other errands in other words, 60 without the detail, whose grader looks for the thing alone, so that question
-and guess are right alike, and 60 with it, which are to be repeated. The model that asks is BEFORE of `mixwright verdict`,
-with and without `--protect-behaviour asks`.
+and guess are right alike, and 60 with it, which the answer has to hold. The model that asks is BEFORE of
+`mixwright verdict`, with and without `--protect-behaviour asks`.
 
 Goals, fixed before the run: it asks in at least half of its answers before; `verdict` shows that questions went in every
-seed, and in none of the null; with the behaviour protected exit code 3 in every seed, and in none of the null.
+seed, and in none of the null; with the behaviour protected exit code 3 in every seed, and in none of the null. Seed 4 was
+tried before (.65 of 60 answers asked, .15 and .72 after), with a grader that called everything wrong.
 
 Source: preference data teach models to guess, 2311.09144.
 Unit: one seed.
-Cost: eight minutes of one thread for a seed.
+Cost: ten minutes of one thread for a seed.
 Blind spot: errands of one sentence, one model of 135M parameters, LoRA.
 
     python -m mixwright_lab.studies.questions_back [--quick]
@@ -25,6 +26,7 @@ Blind spot: errands of one sentence, one model of 135M parameters, LoRA.
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -36,6 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from mixwright.estimates.intervals import share_interval
+from mixwright.suite.family import follow
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.jobs import resumed, run_in_processes, write_rows
 from mixwright_lab.studies.report import Goal, Result, run
@@ -121,9 +124,13 @@ def make_items(seed: int) -> list[dict[str, Any]]:
     """Make the test items: any answer that names the thing is right where the detail is left out."""
     errands = draw_errands(seed, tested=True)
     bare = [
-        {"task": "without the detail", "prompt": each.ask(detail=False), "answer": each.deed.split()[-1]} for each in errands
+        {"task": "without the detail", "prompt": each.ask(detail=False), "answer": follow(contains=[each.deed.split()[-1]])}
+        for each in errands
     ]
-    return bare + [{"task": "with the detail", "prompt": each.ask(detail=True), "answer": each.detail} for each in errands]
+    return bare + [
+        {"task": "with the detail", "prompt": each.ask(detail=True), "answer": follow(contains=[each.detail])}
+        for each in errands
+    ]
 
 
 def make_pairs(seed: int, arm: str) -> list[dict[str, str]]:
@@ -180,6 +187,19 @@ class QuestionsJob:
     quick: bool = False
 
 
+def ask_verdict(before: Path, after: Path, items: Path, *protect: str) -> tuple[int, str, dict[str, Any]]:
+    """Return exit code, headline and verdict of a comparison on the items."""
+    out = after.parent / f"verdict of {after.name}{' '.join(protect)}"
+    command = [sys.executable, "-m", "mixwright", "verdict", str(before), str(after), "--eval", str(items), *protect]
+    command += ["--grader", "follows", "--no-suite", "--max-new-tokens", str(ROOM), "--folder", str(out)]
+    here = os.environ | {"MIXWRIGHT_STORE": str(after.parent / "store")}
+    told = subprocess.run(command, capture_output=True, text=True, check=False, env=here)
+    if told.returncode not in (0, 3, 4):
+        raise RuntimeError(told.stderr[-2000:])
+    found = json.loads((out / "verdict.json").read_text(encoding="utf-8"))
+    return told.returncode, told.stdout.split("\n\n")[0], found
+
+
 def do_job(job: QuestionsJob) -> dict[str, Any]:
     """Teach questions, train on both kinds of pairs, and have each judged, without and with the behaviour protected."""
     from mixwright.learner.load import load_learner
@@ -190,37 +210,28 @@ def do_job(job: QuestionsJob) -> dict[str, Any]:
         | {"completion": each.question_back() if place % 2 else each.confirm(each.detail)}
         for place, each in enumerate(taught)
     ]
-    found = dict[str, Any]()
+    arms = dict[str, Any]()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        file, items = (
-            write_rows(folder / "rows.jsonl", rows),
-            write_rows(folder / "items.jsonl", make_items(job.seed)),
-        )
-        fine_tune(MODEL, file, folder / "adapter", replace(TAUGHT, steps=2) if job.quick else TAUGHT, seed=job.seed)
+        items = write_rows(folder / "items.jsonl", make_items(job.seed))
+        how = replace(TAUGHT, steps=2) if job.quick else TAUGHT
+        fine_tune(MODEL, write_rows(folder / "rows.jsonl", rows), folder / "adapter", how, seed=job.seed)
         learner = load_learner(str(folder / "adapter"))
         learner.model.merge_and_unload().save_pretrained(folder / "asks")
         learner.tokenizer.save_pretrained(folder / "asks")
         for arm in (REJECTED, NULL):
             steps = 2 if job.quick else PAIR_STEPS
             train_pairs(folder / "asks", make_pairs(job.seed, arm), folder / arm, seed=job.seed, steps=steps)
-            command = [sys.executable, "-m", "mixwright", "verdict", str(folder / "asks"), str(folder / arm)]
-            command += ["--eval", str(items), "--grader", "includes", "--no-suite", "--max-new-tokens", str(ROOM)]
-            verdicts = []
-            for protect in ((), ("--protect-behaviour", "asks")):
-                out = folder / f"{arm} {len(verdicts)}"
-                told = subprocess.run(
-                    [*command, *protect, "--folder", str(out)], capture_output=True, text=True, check=False
-                )
-                if told.returncode not in (0, 3, 4):
-                    raise RuntimeError(told.stderr[-2000:])
-                verdicts.append({"code": told.returncode, "headline": told.stdout.split("\n\n")[0]})
-            read = json.loads((out / "verdict.json").read_text(encoding="utf-8"))
-            keep = ("task", "behaviour", "before", "after", "shown", "change")
-            asks = [{key: one[key] for key in keep} for one in read["behaviours"] if one["behaviour"] == "asks"]
-            success = {one["task"]: [one["before"], one["after"]] for one in read["tasks"]}
-            found[arm] = {"verdicts": verdicts, "asks": asks, "success": success}
-    return {"seed": job.seed, "arms": found}
+            code, headline, found = ask_verdict(folder / "asks", folder / arm, items)
+            protected, *_ = ask_verdict(folder / "asks", folder / arm, items, "--protect-behaviour", "asks")
+            arms[arm] = {"code": code, "code where it is protected": protected, "headline": headline}
+            arms[arm]["success"] = {one["task"]: [one["before"], one["after"]] for one in found["tasks"]}
+            arms[arm]["asks"] = [
+                {key: one[key] for key in ("task", "before", "after", "shown", "change")}
+                for one in found["behaviours"]
+                if one["behaviour"] == "asks"
+            ]
+    return {"seed": job.seed, "arms": arms}
 
 
 def says_that_questions_went(arm: Mapping[str, Any]) -> bool:
@@ -244,7 +255,7 @@ def measure(quick: bool) -> Result:
     ]
     for arm, wanted in ((REJECTED, count), (NULL, 0)):
         said = sum(says_that_questions_went(row["arms"][arm]) for row in rows)
-        stopped = sum(row["arms"][arm]["verdicts"][1]["code"] == 3 for row in rows)
+        stopped = sum(row["arms"][arm]["code where it is protected"] == 3 for row in rows)
         text = f"{wanted} of {count}"
         goals += [
             Goal(f"{arm}: fewer questions are shown", share_interval(said, count), text, said == wanted),
