@@ -70,6 +70,8 @@ BLENDS = {
     "own answers and chat rows": (OWN, CHAT),
 }
 """A quarter of two kinds of rows, an eighth each -> the kinds."""
+BY_KIND, FACTS = "facts by own answers, skills by true rows", ("capitals", "opposites")
+"""A quarter of rows as `plan --minutes` has it by what rows teach, and the old tasks that are facts."""
 SHARES = {"a tenth of own answers": 0.1, "a half of own answers": 0.5}
 """Arm -> share of own answers in place of a quarter."""
 HARMLESS = {
@@ -85,7 +87,10 @@ TRUTH_TASKS, TRUTH_ITEMS = ("sums", *public_sets.QUESTIONS), 300
 ARMS_OF_JOB: Mapping[str, tuple[str, ...]] = {
     FROZEN: (FROZEN, PROMPTED),
     NARROW: (NARROW, *SCALED, *EARLY),
-    **{arm: (arm,) for arm in (PLAN, UNIFORM, OWN, CHAT, EQUAL, *RATES, SELF_MADE, *PENALTIES, *KINDS, *BLENDS, *SHARES)},
+    **{
+        arm: (arm,)
+        for arm in (PLAN, UNIFORM, OWN, CHAT, EQUAL, *RATES, SELF_MADE, *PENALTIES, *KINDS, *BLENDS, *SHARES, BY_KIND)
+    },
 }
 """Job -> models that it measures, which share one training."""
 TOOLS_TEXT = (
@@ -284,8 +289,8 @@ class RealModels:
         if "alone" in arm:
             only = self._own_answers() if arm.startswith(OWN) else self.rows["chat"]
             return _drawn(only, count, rng), {"different old rows": len(only)}
-        if arm in KINDS:
-            old = self._rows_of_kinds(KINDS[arm], rng)
+        if arm in KINDS or arm == BY_KIND:
+            old = self._rows_of_kinds(KINDS[arm], rng) if arm in KINDS else self._rows_by_kind()
             kinds = sorted({row["task"] for row in old})
             rows = _drawn(self.rows["new"], count - (rehearsed := round(REHEARSED_SHARE * count)), rng)
             return rows + _drawn(old, rehearsed, rng), {"different old rows": len(old), "kinds": kinds}
@@ -306,6 +311,11 @@ class RealModels:
         return [
             row for task in tasks for row in [one for one in self.rows["old"] if one["task"] == task][: OLD_ROWS // count]
         ]
+
+    def _rows_by_kind(self) -> list[dict[str, Any]]:
+        """Own answers of tasks that are facts, and true rows of the others."""
+        own = [row for row in self._own_answers() if row["task"] in FACTS]
+        return own + [row for row in self.rows["old"] if row["task"] not in FACTS]
 
     def _plan(self) -> tuple[Path, dict[str, Any]]:
         """What the planner of the product makes of all rows and of what the model can do."""

@@ -16,7 +16,10 @@ rows alone, or in the one thing that the name of the arm says. Arms:
 - an eighth each of two kinds of rows (true rows, own answers, chat), a tenth and a half of own answers, and a penalty of ten
   and a hundred times the weight. Added after all others were seen. Expected: true rows with own answers end at most five
   points under true rows alone on the old tasks, and above them on the tasks without rows; a penalty that keeps half of the
-  old tasks keeps the new one from being learnt (under half of it right). Read with their intervals, and no goal.
+  old tasks keeps the new one from being learnt (under half of it right). Read with their intervals, and no goal;
+- replay by kind: facts (capitals, opposites) by own answers, skills (sums, products) by true rows. Added on 30 November
+  2026, the kinds named by hand, goals before its first row: at most five points under `plan` and under `own` at the lower
+  end of the interval, in the mean of all eight tasks.
 
 Expectations, written before the first seed that counts: `plan` keeps at least half of what `narrow` loses of the four tasks,
 the interval of their difference has no 0, and the new task is at most five points lower at its interval's lower end. If
@@ -35,10 +38,22 @@ Q4_1, dequantised.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
-from mixwright_lab.studies.real_models import ARMS_OF_JOB, CHAT, FROZEN, HARMLESS, NARROW, PLAN, PROMPTED, UNIFORM
-from mixwright_lab.studies.report import Result, run
-from mixwright_lab.studies.sft_study import SFTStudy
+from mixwright_lab.studies.real_models import (
+    ARMS_OF_JOB,
+    BY_KIND,
+    CHAT,
+    FROZEN,
+    HARMLESS,
+    NARROW,
+    OWN,
+    PLAN,
+    PROMPTED,
+    UNIFORM,
+)
+from mixwright_lab.studies.report import Goal, Result, interval, run
+from mixwright_lab.studies.sft_study import GROUPS, MOST_NEW_LOSS, Arms, SFTStudy, differences
 
 SEEDS = (101, 127, 149, 173, 197)
 FIRST_ARMS = (FROZEN, PROMPTED, NARROW, PLAN, CHAT, UNIFORM)
@@ -48,12 +63,22 @@ STUDY = SFTStudy(
 )
 
 
+def judge_kinds(by_seed: Mapping[int, Arms]) -> list[Goal]:
+    """Return the goals of replay by kind; nothing before two seeds have it."""
+    found = []
+    for other in (PLAN, OWN):
+        values = differences(by_seed.values(), BY_KIND, other, GROUPS["all"])
+        if len(values) > 1:
+            found.append(Goal.not_under(f"{BY_KIND}, less {other}, all tasks, points", interval(values), -MOST_NEW_LOSS))
+    return found
+
+
 def measure(quick: bool, begin: bool = True) -> Result:
     """Do the jobs that are left: the first arms of all seeds, then the harmless trainings, then the other arms."""
     if begin:
         STUDY.run_jobs(quick, (FIRST_ARMS, tuple(HARMLESS), STUDY.arms))
     unit = "points that SFT on the new rows alone loses of the four tasks"
-    return STUDY.read_result(quick, unit, STUDY.compare_with_plan)
+    return STUDY.read_result(quick, unit, STUDY.compare_with_plan, judge_kinds)
 
 
 if __name__ == "__main__":
