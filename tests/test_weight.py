@@ -22,7 +22,8 @@ LIMITS = {
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
-    "mixwright +200: an interim analysis grades new answers alone; mixwright_lab +2,000: the study of questions back, and replay by kind; tests +200: both",
+    "mixwright +200, tests +200: an interim analysis grades new answers alone; mixwright_lab +2,000: the study of questions "
+    "back, and replay by kind",
     "mixwright_lab +14,300: cards on six more findings; studies of remedies, of the map and of skills used together",
     "mixwright_extras +200: what only its miners use of short trainings; tests +400: formats of commands",
     "mixwright +4,900, tests +2,500, mixwright_lab +1,980: a model judges free text, corrected by labels; graded scores",
