@@ -9,7 +9,9 @@ Adapters of SmolLM2-135M-Instruct as the study `general` trains them, three new 
 Each gets the verdict of a user, on two groups of kinds with the default margin of 5 points and 16 interim analyses. What is
 true of it is read on a draw of its own (400 items of a group), on which also the rule of the strongest peer is tried:
 damaged where a kind of 20 items falls by more than .05. From these answers whole verdicts are simulated, with as many items
-as the real one has: how often a model with this true change passes, and is called damaged.
+as the real one has: how often a model with this true change passes, and is called damaged. They take what 50 items of a kind
+show for its truth, and kinds fall by 14 points by chance (`comparison`), so they expect too many damaged ones; seen after
+the run, and a second simulation was added, in which all kinds of a group change alike.
 
 Goals, fixed before the run: every ruined model leaves with 3, after at most 300 items; no harmless one does; harmless ones
 leave with 0 no more than two times fewer than the simulation expects.
@@ -217,8 +219,11 @@ def table(rows: Sequence[Row], before: Sequence[Sequence[Any]]) -> list[dict[str
             line[f"true change, {ring}"] = [round(value, 1) for value in (true.value, true.low, true.high)]
         if row["kind"] != RUINED:
             pairs = pairs_by_kind(row, before)
-            outcomes = Counter(run_in_processes(simulate, [Simulation(pairs, seed) for seed in range(SIMULATED)], chunk=10))
-            line["simulated"] = {name: count / SIMULATED for name, count in outcomes.items()}
+            pools = {key: [pair for (ring, _), own in pairs.items() if ring == key[0] for pair in own] for key in pairs}
+            for name, drawn_from in (("simulated", pairs), ("simulated, kinds alike", pools)):
+                jobs = [Simulation(drawn_from, seed) for seed in range(SIMULATED)]
+                outcomes = Counter(run_in_processes(simulate, jobs, chunk=10))
+                line[name] = {outcome: count / SIMULATED for outcome, count in outcomes.items()}
         found.append(line)
     return found
 
