@@ -20,7 +20,7 @@ Unit: one seed.
 Cost: ten minutes of one thread for a seed.
 Blind spot: errands of one sentence, one model of 135M parameters, LoRA.
 
-    python -m mixwright_lab.studies.questions_back [--quick]
+    python -m mixwright_lab.studies.questions_back [--quick] [--report]
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ from typing import Any
 
 from mixwright.estimates.intervals import share_interval
 from mixwright.suite.family import follow
+from mixwright_lab.conditions import conditions
 from mixwright_lab.demo.training import Training, fine_tune
-from mixwright_lab.studies.jobs import resumed, run_in_processes, write_rows
-from mixwright_lab.studies.report import Goal, Result, run
+from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes, write_rows
+from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
 MODEL = "smollm2"
+ROWS_FILE = RESULTS / "questions_back.rows.jsonl"
 SEEDS, TUNING = (263, 269, 271, 277, 281), 4
 REJECTED, NULL = "questions rejected", "guesses rejected"
 TAUGHT = Training(steps=24, batch=16)
@@ -201,7 +203,7 @@ def ask_verdict(before: Path, after: Path, items: Path, *protect: str) -> tuple[
 
 
 def do_job(job: QuestionsJob) -> dict[str, Any]:
-    """Teach questions, train on both kinds of pairs, and have each judged, without and with the behaviour protected."""
+    """Teach questions, train on both kinds of pairs, and have each judged, with the behaviour protected and without."""
     from mixwright.learner.load import load_learner
 
     taught = draw_errands(job.seed, tested=False, count=TAUGHT.steps * TAUGHT.batch)
@@ -231,7 +233,10 @@ def do_job(job: QuestionsJob) -> dict[str, Any]:
                 for one in found["behaviours"]
                 if one["behaviour"] == "asks"
             ]
-    return {"seed": job.seed, "arms": arms}
+    row = {"seed": job.seed, "commit": conditions()["commit"], "arms": arms}
+    if not job.quick:
+        append_row(ROWS_FILE, row)
+    return row
 
 
 def says_that_questions_went(arm: Mapping[str, Any]) -> bool:
@@ -239,37 +244,32 @@ def says_that_questions_went(arm: Mapping[str, Any]) -> bool:
     return any(one["shown"] and one["after"] < one["before"] for one in arm["asks"])
 
 
-def measure(quick: bool) -> Result:
+def measure(quick: bool, begin: bool = True) -> Result:
     """Do the jobs that are left."""
-    jobs = [QuestionsJob(TUNING, quick)] if quick else [QuestionsJob(seed) for seed in SEEDS]
-    rows = run_in_processes(do_job, jobs) if quick else resumed("questions_back", do_job, jobs)
-    count, bare = len(rows), "without the detail"
+    done = {} if quick else {row["seed"]: row for row in read_rows(ROWS_FILE)}
+    jobs = [QuestionsJob(seed, quick) for seed in ((TUNING,) if quick else SEEDS) if begin and seed not in done]
+    done |= {row["seed"]: row for row in run_in_processes(do_job, jobs, say="seed")}
+    rows = [done[seed] for seed in sorted(done)]
+    count, planned, bare = len(rows), 1 if quick else len(SEEDS), "without the detail"
     asked = [next(one["before"] for one in row["arms"][REJECTED]["asks"] if one["task"] == bare) for row in rows]
     goals = [
         Goal(
             "seeds that ask in half of the answers before",
             share_interval(sum(share >= 0.5 for share in asked), count),
-            f"{count} of {count}",
-            min(asked) >= 0.5,
+            f"{planned} of {planned}",
+            count == planned and min(asked) >= 0.5,
         )
     ]
-    for arm, wanted in ((REJECTED, count), (NULL, 0)):
+    for arm, wanted in ((REJECTED, planned), (NULL, 0)):
         said = sum(says_that_questions_went(row["arms"][arm]) for row in rows)
         stopped = sum(row["arms"][arm]["code where it is protected"] == 3 for row in rows)
-        text = f"{wanted} of {count}"
-        goals += [
-            Goal(f"{arm}: fewer questions are shown", share_interval(said, count), text, said == wanted),
-            Goal(
-                f"{arm}: exit code 3 where the behaviour is protected",
-                share_interval(stopped, count),
-                text,
-                stopped == wanted,
-            ),
-        ]
+        for name, found in (("fewer questions are shown", said), ("exit code 3 where the behaviour is protected", stopped)):
+            reached = count == planned and found == wanted
+            goals.append(Goal(f"{arm}: {name}", share_interval(found, count), f"{wanted} of {planned}", reached))
     table = {arm: [row["arms"][arm] for row in rows] for arm in (REJECTED, NULL)}
     about = {"taught": TAUGHT.steps, "steps on pairs": PAIR_STEPS, "rate": PAIR_RATE}
     return Result(goals[1].found, goals[1].name, tuple(row["seed"] for row in rows), rows, table, about, goals=goals)
 
 
 if __name__ == "__main__":
-    run("questions_back", __doc__, measure)
+    run("questions_back", __doc__, measure, kept=True)
