@@ -15,9 +15,9 @@ from mixwright.time_limit import NAMED_AFTER_SECONDS, TooSlow, call_with_timeout
 
 SECONDS_PER_GRADE = 10.0
 """For one answer, where nobody says otherwise."""
-
-
 KeptGrades = dict[tuple[str, str, bool], float]
+"""Item, answer and whether it was cut -> its score, 0..1."""
+
 _log = logging.getLogger("mixwright")
 
 
@@ -28,7 +28,7 @@ class TimedGrades:
         corpus: whose graders judge.
         seconds: for one answer; 0 sets no limit.
         on_timeout: what an answer is that took longer: wrong (0.0), or the end (`InputError`).
-        kept: grades by item, answer and whether it was cut: what is there is not graded again, and others are added.
+        kept: what is there is not graded again, and what is graded in time is added; None keeps nothing.
     """
 
     def __init__(

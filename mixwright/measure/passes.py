@@ -73,7 +73,7 @@ class Passes:
     """Whether what is sampled for an item does not depend on how many others are measured: a second, larger measuring then
     holds the first."""
     kept_grades: KeptGrades | None = None
-    """Grades that a former pass of the same rows has given; None grades everything."""
+    """Grades of earlier passes over the same rows, and where those of this one are added."""
     readings: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Item -> row of `Answers` with what was read of it without writing."""
 

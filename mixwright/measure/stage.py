@@ -77,7 +77,7 @@ def measure_learner(
         seed: of samples and probes; one seed before and after couples the two.
         report_done: called with the share of the work that is done, 0..1.
         nested: what is sampled for an item does not depend on how many others are measured.
-        kept_grades: see `TimedGrades`.
+        kept_grades: of earlier measurings of the same rows, by the same graders; those of this one are added.
 
     Raises:
         InputError: unknown probe, nothing to grade, or prompts too long.

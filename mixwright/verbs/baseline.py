@@ -21,9 +21,8 @@ from mixwright.verbs.output import say
 
 HOW_ASKED = ("column", "task", "grader", "greedy", "chat_template", "system", "template")
 WHAT_PASSES = (
-    *("protect", "protect_behaviour", "each", "margin", "same", "cannot_tell", "suite", "suite_seed"),
-    *("judge", "judge_model"),
-)
+    "protect", "protect_behaviour", "each", "margin", "same", "cannot_tell", "suite", "suite_seed", "judge", "judge_model",
+)  # fmt: skip
 """Options of `Measuring` and of `Gating` that decide what passes; amounts, such as `--items`, do not."""
 DIGEST_LENGTH = 12
 """Characters of a digest that are kept."""

@@ -55,7 +55,7 @@ class PreparedModels:
     seconds_per_item: float = 0.0
     """Seconds per item of one model, where a part was measured before; 0 where nobody took the time."""
     kept_grades: KeptGrades = field(default_factory=dict)
-    """Grades of answers, so that the next analysis grades new ones alone."""
+    """Grades so far: the next interim analysis grades new answers alone."""
 
     def with_items(self, items: int) -> PreparedModels:
         """The same with so many items of a cell."""

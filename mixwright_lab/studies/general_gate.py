@@ -19,7 +19,8 @@ leave with 0 no more than two times fewer than the simulation expects.
 Source: interim analyses after O'Brien and Fleming (1979); the peer's rule as its documentation states it.
 Unit: one model.
 Cost: one to 27 minutes of one busy thread for a model; a training where the adapter is not there.
-Blind spot: one model of 135M parameters, three sealed kinds that suit it; what is true is known to about 3 points.
+Blind spot: one model of 135M parameters, three sealed kinds that suit it; what is true is known to about 4 points, and the
+    other items lack `no_tool`, which the verdicts ask.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.general_gate [--quick] [--report]
 """

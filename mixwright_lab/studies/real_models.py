@@ -71,7 +71,7 @@ BLENDS = {
 }
 """A quarter of two kinds of rows, an eighth each -> the kinds."""
 BY_KIND, FACTS = "facts by own answers, skills by true rows", ("capitals", "opposites")
-"""A quarter of rows as `plan --minutes` has it by what rows teach, and the old tasks that are facts."""
+"""A quarter of old rows, of each task in the form that suits what it is, and the tasks that are facts."""
 SHARES = {"a tenth of own answers": 0.1, "a half of own answers": 0.5}
 """Arm -> share of own answers in place of a quarter."""
 HARMLESS = {
