@@ -99,9 +99,10 @@ FEWER = {"5 families": 5, "10 families": 10}
 WAVES = (
     ((*WORLDS,), SEEDS[:3], (BEFORE, NEW, MARKED, MORE, GENERAL, CONTROL)),
     ((*WORLDS,), SEEDS[:3], (CHAT, TESTED)),
-    ((*WORLDS,), SEEDS[3:], (BEFORE, NEW, MARKED, MORE, GENERAL, CONTROL)),
     (("tools",), SEEDS[:2], (*FEWER,)),
     (("tools",), SEEDS[:1], (DIVERGENCE,)),
+    ((*WORLDS,), SEEDS[3:], (BEFORE, NEW, MARKED, GENERAL, CONTROL)),
+    ((*WORLDS,), SEEDS[3:], (MORE,)),
 )
 """Worlds, seeds and arms, in the order in which they run."""
 PENALTY = 1.0
