@@ -280,7 +280,8 @@ def measure(quick: bool, begin: bool = True) -> Result:
     """Train what is missing, and compare what is said with what was planted."""
     rows = [] if quick else read_rows(ROWS_FILE)
     done = {(row["author"], row["plant"]) for row in rows}
-    jobs = [PlantJob(author, name, quick) for author in AUTHORS for name in plants(author) if (author, name) not in done]
+    in_turn = [key for names in zip(*map(plants, AUTHORS), strict=True) for key in zip(AUTHORS, names, strict=True)]
+    jobs = [PlantJob(*key, quick) for key in in_turn if key not in done]
     if begin:
         read_before()
         run_in_processes(do_plant, jobs[:2] if quick else jobs, say="training")
