@@ -81,7 +81,7 @@ class PromptForm:
             return dict(row)
         prompt = prompt if isinstance(prompt, str) else with_tools(tuple(prompt), read_tools(row.get("tools")))
         row = {name: value for name, value in row.items() if name != "tools" or not self._writes_tools}
-        texts = {name: row[name] for name in ("completion", "chosen", "rejected") if row.get(name)}
+        texts = {name: row[name] for name in ("completion", "chosen", "rejected") if row.get(name) is not None}
         listed = {name: messages(self.format_answer(prompt, _text(text))) for name, text in texts.items()}
         formatted = messages(self.format_prompt(prompt))
         given = {} if isinstance(formatted, str) or not self.arguments else {"chat_template_kwargs": dict(self.arguments)}
