@@ -77,7 +77,8 @@ def test_plain_prompts_go_through_a_template_wherever_there_is_one() -> None:
         "prompt": [{"role": "user", "content": "say 1"}],
         "completion": [{"role": "assistant", "content": "1"}],
     }
-    assert with_template.form.row({"prompt": "say 1", "completion": ""})["completion"] == [{"role": "assistant", "content": ""}]
+    empty = with_template.form.row({"prompt": "say 1", "completion": ""})["completion"]
+    assert empty == [{"role": "assistant", "content": ""}]
     plain = learner(TEMPLATE, PromptForm(template=False))
     assert plain.tokenizer.decode(plain.encode("say 1")) == "say 1"
     chat = [{"role": "user", "content": "say 1"}]
