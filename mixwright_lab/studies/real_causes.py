@@ -176,7 +176,7 @@ def _prompts_of(part: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) ->
 
 
 def do_plant(job: PlantJob) -> None:
-    """Train, ask, and append a row: answers are [task, item, score, cut, completion, whether it ends right once begun]."""
+    """Train, ask, and append a row: answers are [task, item, score, cut, completion, `completed`, `recalled`]."""
     from mixwright.measure.recalled import read_recalled
 
     began, plant, before = time.monotonic(), plants(job.author)[job.name], read_before()
@@ -197,18 +197,19 @@ def do_plant(job: PlantJob) -> None:
 
 
 def short_answers(answers: Answers) -> list[list[Any]]:
-    """Answers as a row of the study has them; whether one ends right once begun is null where it was not read."""
-    ends = [None if end != end else bool(end) for end in answers.of_items("completed").tolist()]
+    """Answers as a row of the study has them; `completed` and `recalled` are null where they were not read."""
+    read = [answers.of_items(name).tolist() for name in ("completed", "recalled")]
     return [
-        [row["task"], row["example"], row["score"], row["cut"], row["completion"], end]
-        for row, end in zip(answers.first_rows(), ends, strict=True)
+        [row["task"], row["example"], row["score"], row["cut"], row["completion"]]
+        + [None if value != value else round(value, 2) for value in values]
+        for row, *values in zip(answers.first_rows(), *read, strict=True)
     ]
 
 
 def pair_rows(row: Mapping[str, Any]) -> dict[tuple[str, str], AnswerPair]:
     """Pair the answers of a training with those before it."""
     was, pairs = {one[1]: one for one in row["before"]}, {}
-    for task, name, score, cut, text, _ in row["answers"]:
+    for task, name, score, cut, text, *_ in row["answers"]:
         prompt, gold = questions()[task][int(name.rpartition("-")[2])]
         scores, cuts = (was[name][2] or 0.0, score or 0.0), (was[name][3] or False, cut or False)
         pairs[task, name] = AnswerPair(task, None, prompt, gold, was[name][4], text, *scores, cuts)
@@ -240,7 +241,7 @@ def judge(row: Mapping[str, Any]) -> dict[str, Any]:
     plant, pairs = plants(row["author"])[row["plant"]], pair_rows(row)
     damaged = find_damaged([*pairs.values()])
     lost = [pair for pair in pairs.values() if pair.task in damaged and pair.score_after < 1 == pair.score_before]
-    ends = [one[5] for one in row["answers"] if one[0] in damaged and one[5] is not None]
+    ends, beats = ([one[at] for one in row["answers"] if one[0] in damaged and one[at] is not None] for at in (5, 6))
     said = rank_causes([*pairs.values()], damaged)
     gone = len(ends) >= LEAST_READ and sum(ends) <= NOT_KNOWN * len(ends)
     changes = [change for change in form_changes(pairs) if change.reported and change.task in damaged]
@@ -254,6 +255,7 @@ def judge(row: Mapping[str, Any]) -> dict[str, Any]:
         "lost": len(lost),
         "said": [*said, *(["gone"] if gone else [])],
         "ends right": [sum(ends), len(ends)],
+        "beats others": round(sum(beats) / len(beats), 2) if beats else None,
         "took": round(sum(shows) / len(shows), 2) if shows else None,
         "rival": FORMS.get(rival.feature, rival.feature) if rival else "",
     }
