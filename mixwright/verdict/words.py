@@ -77,7 +77,7 @@ many have to be read."""
 RECALLED = {
     "covered": "the new form covers what it knows, and replay of such answers brings it back",
     "partly": "some of it is forgotten",
-    "gone": "it is forgotten, so replay true rows of it",
+    "gone": "it is forgotten, or too deeply covered to tell, so replay true rows of it",
 }
 SAMPLES = {"distinct samples": "Samples of one question differ", "right in any sample": "One of several samples is right"}
 START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
