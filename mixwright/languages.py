@@ -26,7 +26,7 @@ _NAMED = re.compile(rf"\b(?:in|into|to|auf|en|em) (?:the )?({'|'.join((*FUNCTION
 """A language that a prompt asks for."""
 SCRIPTS_OF_ONE: dict[str, str] = dict.fromkeys(("HIRAGANA", "KATAKANA", "CJK"), "chinese or japanese")
 MIN_WORDS, MIN_LEAD, CHARACTERS_READ = 3, 1.5, 1000
-"""Function words of a language that a text has at least, how many times as many as of any other, and what is read."""
+"""Different function words of a language in a text at least, how many times as many as of any other, and what is read."""
 SHORT_WORDS = 8
 """Words of a text up to which it is short."""
 
@@ -39,8 +39,8 @@ def find_language(text: str) -> str:
     script = max(scripts, key=lambda name: scripts[name], default="")
     if script != "LATIN":
         return SCRIPTS_OF_ONE.get(script, script.lower()) if len(letters) >= MIN_WORDS else ""
-    words = words_in(text)
-    counts = {name: sum(word in known for word in words) for name, known in FUNCTION_WORDS.items()}
+    words = {*words_in(text)}  # each once: "a" is Portuguese, and English sentences may hold it four times
+    counts = {name: len(words & known) for name, known in FUNCTION_WORDS.items()}
     (name, most), (_, second), *_ = sorted(counts.items(), key=lambda pair: -pair[1])
     return name if most >= MIN_WORDS and most >= MIN_LEAD * second else ""
 

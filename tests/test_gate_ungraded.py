@@ -182,6 +182,7 @@ def test_a_language_that_was_asked_for_is_no_loss(tmp_path: Path) -> None:
         "": "SALES|4|normal",
     }
     assert {name: find_language(text) for name, text in texts.items()} == {name: name for name in texts}
+    assert find_language("A hoe is a tool, not a fruit, a bike or a cat.") == "english"
 
 
 def test_answers_that_are_alike_before_cannot_be_lost() -> None:

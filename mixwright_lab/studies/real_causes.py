@@ -145,8 +145,8 @@ def make_rows(plant: Mapping[str, Any], before: Sequence[Mapping[str, Any]], rng
         if part.get("prompts") == "calls":
             rows += [{"prompt": prompt, "completion": call} for prompt, call in tool_calls(rng)[0][:count]]
             continue
-        drawn = [rng.choice(prompts) for _ in range(count)] if (prompts := _prompts_of(part, before)) else []
-        for values in drawn:
+        prompts = _prompts_of(part, before)
+        for values in (rng.choice(prompts) for _ in range(count)):
             text = rng.choice(part["completions"])
             text = re.sub(r"\{\{(\w+)\}\}", lambda found, values=values: str(values[found[1]]), text)
             rows.append({"prompt": values["prompt"], "completion": text})
@@ -157,8 +157,6 @@ def make_rows(plant: Mapping[str, Any], before: Sequence[Mapping[str, Any]], rng
 def _prompts_of(part: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
     """What stands for the placeholders, for each prompt that a set of rows is drawn from."""
     prompts = part.get("prompts", "other")
-    if isinstance(prompts, list):
-        return [{"prompt": prompt} for prompt in prompts]
     own = {row["prompt"]: row["completion"] for row in before}
     found = []
     for task in part.get("tasks", [*HALF_KNOWN, "kinds"]):
@@ -166,9 +164,8 @@ def _prompts_of(part: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) ->
         for place, (prompt, gold) in enumerate(pairs):
             other = next(pair[1] for pair in (*pairs[place + 1 :], *pairs) if pair[1] != gold)
             subject = prompt.split()[2 if task == "kinds" else -1].rstrip("?")
-            values = {"prompt": prompt, "gold": gold, "other": other, "subject": subject}
-            values |= {"own": own.get(prompt, ""), "mapped": part.get("mapped", {}).get(gold, gold)}
-            values["own_other"] = re.sub(re.escape(gold), other, values["own"], flags=re.IGNORECASE)
+            values = {"prompt": prompt, "gold": gold, "subject": subject, "mapped": part.get("mapped", {}).get(gold, gold)}
+            values["own_other"] = re.sub(re.escape(gold), other, own.get(prompt, ""), flags=re.IGNORECASE)
             if gold.isdigit():
                 values["near"] = str(int(gold) + random.Random(prompt).choice((-1, 1, 2)))
             found.append(values)

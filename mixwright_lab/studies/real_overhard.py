@@ -11,18 +11,18 @@ GRPO from it, two prompts x eight completions of at most 8 tokens, LoRA, reward 
   than three quarters are right have no loss.
 
 Read are three former skills, of which no arm has a row (capitals, opposites, past tenses: greedy, exact), the tasks that are
-trained, and the echo of errors: success on former items behind six wrong turns less that behind six right ones.
+trained, and the echo of errors: success on former items behind six right turns less that behind six wrong ones.
 
-Published is (2605.28388 and the second essay): prompts out of reach harm what worked. The contrast that gives the word,
+The published claim (2605.28388, and the second essay): prompts out of reach harm what worked. The contrast that decides,
 named before the first training: former skills, `impossible` less `learnable`, whole interval over seeds below 0 is
 "reproduced", above -5 points "not reproduced", else "cannot tell". It counts only if the positive control fires: `learnable`
 less `frozen` on sums above 0. Goals of ours: `a fifth of the rate` keeps more than `impossible`; from the first 20 groups
 of `impossible`, `diagnose` names luck, one answer or prompts that are too hard in four of five seeds, and in no `learnable`
 one.
 
-Source: near-impossible prompts that teach shortcuts, 2605.28388; the settings are ours, tuned on seed 5.
+Source: near-impossible prompts that teach shortcuts, 2605.28388; our settings, to be tuned on seed 5 before the run.
 Unit: one training.
-Cost: fifteen minutes of one thread an arm; five arms of five seeds and the two guards nine hours of one core.
+Cost: not measured; some fifteen minutes of one thread an arm, 35 arms.
 Blind spot: one model, LoRA, answers of a few tokens, chance of one in thirteen.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_overhard [--quick] [--report]

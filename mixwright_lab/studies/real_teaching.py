@@ -11,7 +11,7 @@ under the ROC curve of harmed tasks (by 10 points or more) .85, and above that o
 
 Source: one-task trainings and their effect on other tasks, 2507.14783; dealt-out answers are ours.
 Unit: one task; one pair of tasks.
-Cost: three minutes of one thread a training, 104 trainings.
+Cost: not measured; some three minutes of one thread a training, 104 trainings.
 Blind spot: one model, LoRA, one draw of the rows.
 
     python -m mixwright_lab.studies.real_teaching [--quick] [--report]
