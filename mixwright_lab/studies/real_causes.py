@@ -146,7 +146,7 @@ def make_rows(plant: Mapping[str, Any], before: Sequence[Mapping[str, Any]], rng
             rows += [{"prompt": prompt, "completion": call} for prompt, call in tool_calls(rng)[0][:count]]
             continue
         prompts = _prompts_of(part, before)
-        for values in (rng.choice(prompts) for _ in range(count)):
+        for values in [rng.choice(prompts) for _ in range(count)]:
             text = rng.choice(part["completions"])
             text = re.sub(r"\{\{(\w+)\}\}", lambda found, values=values: str(values[found[1]]), text)
             rows.append({"prompt": values["prompt"], "completion": text})
