@@ -12,6 +12,8 @@ import torch
 from mixwright.answers.table import Answers
 from mixwright.learner.learner import Learner
 from mixwright.measure.recalled import read_recalled
+from mixwright.records import Cause, CauseKind, Recalled
+from mixwright.verdict import words
 
 TOWNS = {f"q{i}": town for i, town in enumerate(("Rome", "Oslo", "Bern", "Lima", "Kiev", "Baku", "Doha", "Suva"))}
 KNOWN = ("q0", "q1", "q2")
@@ -82,6 +84,21 @@ def test_a_task_that_did_not_fall_is_not_read() -> None:
     before = _answers({item: f"The town is {town}." for item, town in TOWNS.items()}, 1.0)
     found = read_recalled(_as_learner(), dict(zip(TOWNS, TOWNS, strict=True)), before, before)
     assert found is before
+
+
+@pytest.mark.parametrize(
+    ("completed", "kind", "items", "word"),
+    [
+        (10, "repeating", 20, "covered"),
+        (5, "repeating", 20, "partly"),
+        (4, "repeating", 9, "gone"),  # under half of them repeat themselves
+        (4, "repeating", 10, "hidden"),
+        (4, "other label", 20, "gone"),  # the form is as it was
+    ],
+)
+def test_nothing_is_called_forgotten_behind_a_ruined_form(completed: int, kind: CauseKind, items: int, word: str) -> None:
+    causes = [Cause("towns", kind, items, 20), Cause("towns", "cut", 20, 20, is_specific=False), Cause("sums", "cut", 9, 9)]
+    assert words.read_recalled(Recalled("towns", 20, completed, None), causes) == word
 
 
 def _as_learner() -> Learner:

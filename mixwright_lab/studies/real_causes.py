@@ -37,10 +37,10 @@ import yaml
 
 from mixwright.answers.table import Answers
 from mixwright.estimates.intervals import share_interval, sign_test
-from mixwright.records import AnswerPair
+from mixwright.records import AnswerPair, Recalled
 from mixwright.verdict.rules.answer_forms import form_changes
 from mixwright.verdict.rules.causes import find_causes
-from mixwright.verdict.words import LEAST_READ, NOT_KNOWN
+from mixwright.verdict.words import LEAST_READ, NOT_KNOWN, read_recalled
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies import general
 from mixwright_lab.studies.everyday import HALF_KNOWN, Pair, shuffled, split_words, tool_calls
@@ -233,6 +233,16 @@ def rank_causes(pairs: Sequence[AnswerPair], damaged: Sequence[str]) -> list[str
     return [kind for kind, count in items.most_common() if count]
 
 
+def read_words(row: Mapping[str, Any], pairs: Sequence[AnswerPair], damaged: Sequence[str]) -> list[str]:
+    """What `verdict` says of lost answers that were begun in the earlier model's words, by task."""
+    causes, words = find_causes(pairs, damaged), []
+    for task in damaged:
+        ends = [one[5] for one in row["answers"] if one[0] == task and one[5] is not None]
+        if len(ends) >= LEAST_READ:
+            words.append(read_recalled(Recalled(task, len(ends), int(sum(ends)), None), causes))
+    return words
+
+
 def judge(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is said of a training, what its rival says, and whether the answers show what was planted."""
     plant, pairs = plants(row["author"])[row["plant"]], pair_rows(row)
@@ -240,7 +250,7 @@ def judge(row: Mapping[str, Any]) -> dict[str, Any]:
     lost = [pair for pair in pairs.values() if pair.task in damaged and pair.score_after < 1 == pair.score_before]
     ends, beats = ([one[at] for one in row["answers"] if one[0] in damaged and one[at] is not None] for at in (5, 6))
     said = rank_causes([*pairs.values()], damaged)
-    gone = len(ends) >= LEAST_READ and sum(ends) <= NOT_KNOWN * len(ends)
+    gone = "gone" in read_words(row, [*pairs.values()], damaged)
     changes = [change for change in form_changes(pairs) if change.reported and change.task in damaged]
     rival = min(changes, key=lambda change: change.adjusted_p, default=None)
     shows = [bool(re.search(plant["shows"], pair.after)) for pair in lost] if plant.get("shows") else []
@@ -252,6 +262,7 @@ def judge(row: Mapping[str, Any]) -> dict[str, Any]:
         "lost": len(lost),
         "said": [*said, *(["gone"] if gone else [])],
         "ends right": [sum(ends), len(ends)],
+        "gone by ends alone": len(ends) >= LEAST_READ and sum(ends) <= NOT_KNOWN * len(ends),
         "beats others": round(sum(beats) / len(beats), 2) if beats else None,
         "took": round(sum(shows) / len(shows), 2) if shows else None,
         "rival": FORMS.get(rival.feature, rival.feature) if rival else "",
