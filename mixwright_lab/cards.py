@@ -76,6 +76,12 @@ class Card:
         return named and result.expectations == result_files.digest(self.finding)
 
     @property
+    def fired(self) -> bool:
+        """Whether the positive control of a current result is reproduced."""
+        named = () if self.result is None or self.word == STALE else self.result.contrasts
+        return any(one.name == self.finding.CONTROL and one.word == "reproduced" for one in named)
+
+    @property
     def command(self) -> str:
         """Runs it again."""
         return f"python -m mixwright_lab run {self.name}"
@@ -122,7 +128,9 @@ def tally(cards: Sequence[Card]) -> str:
     if not judged:
         return f"No finding has a result that counts{rest}."
     came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS_WORST_FIRST) if words[word])
-    return f"{format_count(judged, 'claim')} re-run on tiny models, by the sources' own contrasts: {came}{rest}."
+    fired = sum(card.fired for card in cards)
+    control = f" The positive control fired in {fired} of them."
+    return f"{format_count(judged, 'claim')} re-run on tiny models, by the sources' own contrasts: {came}{rest}.{control}"
 
 
 def format_card(card: Card) -> str:
@@ -153,8 +161,8 @@ def published(finding: type[Finding], result: Result) -> list[Judged]:
 
 
 def ours(finding: type[Finding], result: Result) -> list[Judged]:
-    """Contrasts that the source does not have."""
-    return [one for one in result.contrasts if one.name not in (finding.PRIMARY, *finding.PUBLISHED)]
+    """Contrasts that the source does not have, the control apart: it says nothing of the claim."""
+    return [one for one in result.contrasts if one.name not in (finding.PRIMARY, finding.CONTROL, *finding.PUBLISHED)]
 
 
 def held(contrasts: Sequence[Judged]) -> str:

@@ -88,13 +88,15 @@ def test_a_card_tells_the_published_contrast_and_counts_the_others() -> None:
     expect = tuple(
         Expectation(f"{name} - b", difference(name, "b", "x"), least, "no") for name, least in (("a", 0.1), ("c", 0.9))
     )
-    cls = edited(EXPECT=expect, PRIMARY="c - b", CONTROL="a - b")
+    cls, alone = (edited(EXPECT=expect, PRIMARY="c - b", CONTROL=control) for control in ("a - b", ""))
     found = [*rows(), *(Row("c", seed, {"x": 0.9 + 0.01 * seed}, 1.0) for seed in range(5))]
     own = card(cls, result_of("made", cls(), "laptop", found, 0.0))
     assert own.word == "not reproduced"
     told = format_card(own)
     assert told.startswith("Published: c - b, +42 [")
-    assert "Our own: 1 of 1 reproduced. Positive control: a - b." in told
+    assert own.fired and "Our own" not in told and "Positive control: a - b." in told
+    without = card(alone, result_of("made", alone(), "laptop", found, 0.0))
+    assert not without.fired and "Our own: 1 of 1 reproduced. It has no positive control." in format_card(without)
     late = card(cls, dataclasses.replace(own.result, primary="")) if own.result else own
     assert format_card(late).endswith("was written after this run.")
 

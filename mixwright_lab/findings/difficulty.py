@@ -78,6 +78,7 @@ class Difficulty(Finding):
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
     PRIMARY = "choosing by success now - uniform, levels in reach"
+    CONTROL = "uniform - start, levels in reach"
     PUBLISHED = ("left the band of the start: after uniform training - read again without training",)
     EXPECT = (
         Expectation(
@@ -97,6 +98,12 @@ class Difficulty(Finding):
             difference("tracker", "fixed band", "reachable"),
             0.02,
             "A band that is measured once does as well.",
+        ),
+        Expectation(
+            CONTROL,
+            difference("uniform", "start", "reachable"),
+            0.05,
+            "Training on all levels alike teaches nothing that is in reach.",
         ),
     )
     PLOTS = (

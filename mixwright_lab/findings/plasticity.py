@@ -98,6 +98,7 @@ class Plasticity(Finding):
         "laptop": Settings(),
     }
     PRIMARY = "KL ~ forgetting"
+    CONTROL = "weight change ~ forgetting"
     PUBLISHED = (
         "~ forgetting: KL - weight change",
         "second task at equal success on the first: with KL penalty - without",
@@ -123,6 +124,12 @@ class Plasticity(Finding):
             (Term(ARM, "second task, leashed - plain"),),
             0.05,
             "Where both do the first task equally well, the penalty leaves no more to learn with.",
+        ),
+        _rank(
+            CONTROL,
+            (("weight change", "forgetting", 1.0),),
+            0.2,
+            "What is forgotten does not depend on how much was trained.",
         ),
     )
 

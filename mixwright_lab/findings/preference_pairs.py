@@ -177,6 +177,7 @@ class PreferencePairs(Finding):
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
     PRIMARY = "DPO on mined pairs - before"
+    CONTROL = "SFT on right chains, equal tokens - before"
     EXPECT = (
         Expectation(
             "DPO on mined pairs - before", difference(MINED, BEFORE, "right"), 0.05, "DPO on mined pairs teaches nothing."
@@ -193,6 +194,7 @@ class PreferencePairs(Finding):
             0.05,
             "The tokens of wrong chains are better spent on right ones.",
         ),
+        Expectation(CONTROL, difference(SFT_EQUAL_TOKENS, BEFORE, "right"), 0.05, "The right chains teach nothing."),
     )
     PLOTS = (
         Plot(

@@ -240,6 +240,7 @@ class Proxy(Finding):
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
     PRIMARY = "skill: the proxy's gain - 80 % of fine-tuning's"
+    CONTROL = "skill: fine-tuning - before"
     PUBLISHED = ("facts: proxy - small tuned model",)
     EXPECT = (
         Expectation(
@@ -266,6 +267,7 @@ class Proxy(Finding):
             0.03,
             "Being near to the base keeps the facts, not leaving its weights alone.",
         ),
+        Expectation(CONTROL, difference(DIRECT, BEFORE, "skill"), 0.2, "Fine-tuning the larger model teaches nothing."),
     )
     PLOTS = (
         Plot(

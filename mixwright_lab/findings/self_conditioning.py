@@ -90,6 +90,7 @@ class SelfConditioning(Finding):
     RUN_TWICE = (START,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 5, 8, 16, documents=50), "laptop": Settings()}
     PRIMARY = "clustered errors: no error before - all wrong, probability of the right value"
+    CONTROL = "no error before: clean - independent errors, probability of the right value"
     PUBLISHED = ("a quarter wrong before: last turn kept - whole history, clustered errors",)
     EXPECT = (
         Expectation(
@@ -127,6 +128,12 @@ class SelfConditioning(Finding):
             (Term(START, "p right at .25, last turn kept"), Term(START, "p right at .25", -1.0)),
             0.1,
             "A short history does not help.",
+        ),
+        Expectation(
+            CONTROL,
+            difference("clean", "independent errors", "p right at 0"),
+            0.1,
+            "Errors of the training documents do not show in what is predicted.",
         ),
     )
     PLOTS = tuple(

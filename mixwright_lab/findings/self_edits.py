@@ -79,6 +79,7 @@ class SelfEdits(Finding):
         "laptop": Settings(),
     }
     PRIMARY = "test questions: native questions - passage only"
+    CONTROL = "test questions: native statements - before"
     PUBLISHED = ("test questions: chosen by other questions - random edit",)
     EXPECT = (
         Expectation(
@@ -98,6 +99,9 @@ class SelfEdits(Finding):
             difference(CHOSEN, RANDOM, "test"),
             0.03,
             "Choosing by reward questions is no better than drawing a form.",
+        ),
+        Expectation(
+            CONTROL, difference("native statements", "before training", "test"), 0.1, "New facts are not learnt in any form."
         ),
     )
     PLOTS = (

@@ -98,6 +98,7 @@ class Traces(Finding):
     RUN_TWICE = ("50 % digits at random",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(3, 200, 12, 16, 16, problems=20), "laptop": Settings()}
     PRIMARY = "greedy: 50 % digits at random - 67 % steps shuffled"
+    CONTROL = "greedy: clean - no trace"
     PUBLISHED = (
         "greedy: 50 % digits at random - nine tenths of clean",
         "greedy: 50 % digits at random - 67 % steps left out",
@@ -130,6 +131,7 @@ class Traces(Finding):
             0.3,
             "Sampling does not show the damage that greedy decoding hides.",
         ),
+        Expectation(CONTROL, difference("clean", "no trace", "greedy"), 0.3, "Answers are right without any trace."),
     )
     PLOTS = tuple(
         Plot(
