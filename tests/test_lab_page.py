@@ -94,9 +94,11 @@ def test_a_card_tells_the_published_contrast_and_counts_the_others() -> None:
     assert own.word == "not reproduced"
     told = format_card(own)
     assert told.startswith("Published: c - b, +42 [")
-    assert own.fired and "Our own" not in told and "Positive control: a - b." in told
+    assert own.fired
+    assert "at least 90 is required. Positive control: a - b." in told, "a control is none of our contrasts"
     without = card(alone, result_of("made", alone(), "laptop", found, 0.0))
-    assert not without.fired and "Our own: 1 of 1 reproduced. It has no positive control." in format_card(without)
+    assert not without.fired
+    assert "Our own: 1 of 1 reproduced. It has no positive control." in format_card(without)
     late = card(cls, dataclasses.replace(own.result, primary="")) if own.result else own
     assert format_card(late).endswith("was written after this run.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ import torch
 from mixwright.answers.table import Answers
 from mixwright.learner.learner import Learner
 from mixwright.measure.recalled import read_recalled
-from mixwright.records import Cause, CauseKind, Recalled
-from mixwright.verdict import words
+from mixwright.records import AnswerPair, Cause, CauseKind, Recalled
+from mixwright.verdict.rules.recalled import judge_recalled
 
 TOWNS = {f"q{i}": town for i, town in enumerate(("Rome", "Oslo", "Bern", "Lima", "Kiev", "Baku", "Doha", "Suva"))}
 KNOWN = ("q0", "q1", "q2")
@@ -87,18 +88,27 @@ def test_a_task_that_did_not_fall_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("completed", "kind", "items", "word"),
+    ("completed", "kind", "items", "after", "word"),
     [
-        (10, "repeating", 20, "covered"),
-        (5, "repeating", 20, "partly"),
-        (4, "repeating", 9, "gone"),  # under half of them repeat themselves
-        (4, "repeating", 10, "hidden"),
-        (4, "other label", 20, "gone"),  # the form is as it was
+        (10, "repeating", 20, "The town is Ghent.", "covered"),
+        (5, "repeating", 20, "The town is Ghent.", "partly"),
+        (4, "repeating", 9, "The town is Ghent.", "gone"),  # under half of them repeat themselves
+        (4, "repeating", 10, "The town is Ghent.", "hidden"),
+        (4, "other label", 20, "The town is Ghent.", "gone"),  # the form is as it was
+        (4, "repeating", 9, "Opinions about the town differ.", "hidden"),  # two of six words are the same
     ],
 )
-def test_nothing_is_called_forgotten_behind_a_ruined_form(completed: int, kind: CauseKind, items: int, word: str) -> None:
+def test_nothing_is_called_forgotten_behind_another_form(
+    completed: int, kind: CauseKind, items: int, after: str, word: str
+) -> None:
     causes = [Cause("towns", kind, items, 20), Cause("towns", "cut", 20, 20, is_specific=False), Cause("sums", "cut", 9, 9)]
-    assert words.read_recalled(Recalled("towns", 20, completed, None), causes) == word
+    lost = AnswerPair("towns", None, "Which?", "Rome", "The town is Rome.", after, 1.0, 0.0)
+    others = [replace(lost, task="sums", after=""), replace(lost, score_after=1.0, after="Rome")]
+    assert judge_recalled(Recalled("towns", 20, completed, None), [lost, *others], causes) == word
+
+
+def test_too_few_lost_answers_have_no_word() -> None:
+    assert judge_recalled(Recalled("towns", 4, 4, None), [], []) == ""
 
 
 def _as_learner() -> Learner:

@@ -15,15 +15,15 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LIMITS = {
-    "mixwright": 425_300,
+    "mixwright": 425_500,
     "mixwright_extras": 90_900,
     "mixwright_lab": 223_600,
-    "tests": 483_100,
+    "tests": 483_200,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
     "mixwright_lab +100: a positive control for every finding",
-    "mixwright +100, tests +200: nothing is called forgotten where a form that covers answers explains most of the loss",
+    "mixwright +300, tests +300: an answer is called forgotten only where its form is as it was",
     "mixwright +200, tests +200: an interim analysis grades new answers alone; mixwright_lab +2,000: the study of questions "
     "back, and replay by kind",
     "mixwright_lab +14,300: cards on six more findings; studies of remedies, of the map and of skills used together",

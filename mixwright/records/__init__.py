@@ -69,6 +69,7 @@ from mixwright.records.verdict import GateOutcome as GateOutcome
 from mixwright.records.verdict import PartChange as PartChange
 from mixwright.records.verdict import Reason as Reason
 from mixwright.records.verdict import Recalled as Recalled
+from mixwright.records.verdict import RecalledWord as RecalledWord
 from mixwright.records.verdict import Ring as Ring
 from mixwright.records.verdict import Step as Step
 from mixwright.records.verdict import TaskChange as TaskChange

@@ -46,6 +46,8 @@ Feature = Literal[
     "own form gone", "new form", "form of another task",
 ]  # fmt: skip
 """What an answer can show that needs no grader."""
+RecalledWord = Literal["covered", "partly", "gone", "hidden", ""]
+"""What a later model still knows of lost answers, as `verdict/rules/recalled.py` has it; hidden: behind a new form."""
 CauseKind = Literal[
     "empty", "other format", "new format", "format lost", "repeating", "cut", "prompt copied", "other language", "refuses",
     "asks back", "one answer", "other label", "unread", "wrong step", "shorter", "longer",
@@ -322,6 +324,8 @@ class Recalled:
     """Those that it would end rightly."""
     beaten: float | None
     """Mean share of other right answers of the task that are less probable than the right one; None where there is none."""
+    word: RecalledWord = ""
+    """What that says of them; empty where too few were read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ from mixwright.verdict.rules.evidence import LEFT_OUT_REASON_SETTING, LEFT_OUT_S
 from mixwright.verdict.rules.gate import GateResult
 from mixwright.verdict.rules.gate_run import ask_gate, list_ungraded_cells
 from mixwright.verdict.rules.next_steps import list_steps_after_comparison, list_steps_after_trial
+from mixwright.verdict.rules.recalled import judge_recalled
 from mixwright.verdict.rules.trial import BLOCKING_ADVICE, advise, read_trial_basis, say_advice
 from mixwright.verdict.words import LOSSES, NEVER_RIGHT, UNGRADED, explain, is_in_wrong_format, say_headline
 
@@ -153,8 +154,9 @@ def judge(evidence: Evidence, *, gated: bool = True, inconclusive: Literal["fail
         behaviours=tuple(evidence.behaviours),
     )
     worse = {change.task for change in tasks if change.word in LOSSES or is_in_wrong_format(change, verdict)}
-    recalled = tuple(one for one in evidence.recalled if one.task in worse)
-    verdict = replace(verdict, causes=tuple(find_causes(pairs, worse)), recalled=recalled)
+    causes = find_causes(pairs, worse)
+    recalled = [replace(one, word=judge_recalled(one, pairs, causes)) for one in evidence.recalled if one.task in worse]
+    verdict = replace(verdict, causes=tuple(causes), recalled=tuple(recalled))
     if compared:
         reason, result = decide(verdict, gate, cells, compared)
         verdict = _conclude(replace(verdict, reason=reason, outcome=result))

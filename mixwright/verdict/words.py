@@ -18,6 +18,7 @@ from mixwright.records import (
     Interval,
     Reason,
     Recalled,
+    RecalledWord,
     TaskChange,
     TaskWord,
     Verdict,
@@ -71,16 +72,11 @@ CAUSES: dict[CauseKind, tuple[str, str]] = {
 """What explains lost answers -> in words, and what to do about it."""
 LEAST_REST = 3
 """Lost answers without a cause that are told, where they are a tenth, too."""
-STILL_KNOWN, NOT_KNOWN, LEAST_READ = 0.5, 0.2, 5
-"""Share of lost answers that end right once begun, from which on they are covered, and up to which they are gone; and how
-many have to be read."""
-WRONG_CONTENT: tuple[CauseKind, ...] = ("other label", "wrong step")
-"""Causes that leave the form of the answers as it was, so that they cover nothing."""
-RECALLED = {
+RECALLED: dict[RecalledWord, str] = {
     "covered": "the new form covers what it knows, and replay of such answers brings it back",
     "partly": "some of it is forgotten",
     "gone": "it is forgotten, so replay true rows of it",
-    "hidden": "the new form covers it too deeply to tell whether it is forgotten; replay such answers first",
+    "hidden": "the new form covers it too deeply to tell if it is forgotten; replay such answers first",
 }
 SAMPLES = {"distinct samples": "Samples of one question differ", "right in any sample": "One of several samples is right"}
 START = {"passed": "PASSED", "damaged": "DO NOT SHIP", "inconclusive": "INCONCLUSIVE"}
@@ -372,21 +368,12 @@ def _explain_causes(verdict: Verdict) -> list[str]:
     return sentences
 
 
-def read_recalled(one: Recalled, causes: Sequence[Cause]) -> str:
-    """Return the word of `RECALLED` for a task; a model that repeats itself or stops at once doesn't show what it knows."""
-    share = one.completed / one.items
-    if share > NOT_KNOWN:
-        return "covered" if share >= STILL_KNOWN else "partly"
-    own = [cause for cause in causes if cause.task == one.task and cause.is_specific and cause.kind not in WRONG_CONTENT]
-    return "hidden" if sum(cause.items / cause.lost for cause in own) >= STILL_KNOWN else "gone"
-
-
 def _explain_recalled(verdict: Verdict) -> list[str]:
     """Say of which tasks the lost answers are only covered, and of which they are gone."""
-    groups: dict[str, list[Recalled]] = defaultdict(list)
+    groups: dict[RecalledWord, list[Recalled]] = defaultdict(list)
     for one in verdict.recalled:
-        if one.items >= LEAST_READ:
-            groups[read_recalled(one, verdict.causes)].append(one)
+        if one.word:
+            groups[one.word].append(one)
     return [
         f"Begun in its earlier words, {sum(one.completed for one in found):,} of {sum(one.items for one in found):,} "
         f"lost answers to {join_some([one.task for one in found])} end right: {RECALLED[name]}."

@@ -40,7 +40,7 @@ from mixwright.estimates.intervals import share_interval, sign_test
 from mixwright.records import AnswerPair, Recalled
 from mixwright.verdict.rules.answer_forms import form_changes
 from mixwright.verdict.rules.causes import find_causes
-from mixwright.verdict.words import LEAST_READ, NOT_KNOWN, read_recalled
+from mixwright.verdict.rules.recalled import LEAST_READ, NOT_KNOWN, judge_recalled
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies import general
 from mixwright_lab.studies.everyday import HALF_KNOWN, Pair, shuffled, split_words, tool_calls
@@ -238,8 +238,7 @@ def read_words(row: Mapping[str, Any], pairs: Sequence[AnswerPair], damaged: Seq
     causes, words = find_causes(pairs, damaged), []
     for task in damaged:
         ends = [one[5] for one in row["answers"] if one[0] == task and one[5] is not None]
-        if len(ends) >= LEAST_READ:
-            words.append(read_recalled(Recalled(task, len(ends), int(sum(ends)), None), causes))
+        words += [judge_recalled(Recalled(task, len(ends), int(sum(ends)), None), pairs, causes)] if ends else []
     return words
 
 
