@@ -61,6 +61,8 @@ SHORT = BurstSizes(steps=24, batch=8, rows=32, items=32, rank=0, learning_rate=1
 LONG, LONG_SEEDS, LONG_ROWS, ITEMS = replace(SHORT, steps=160, learning_rate=1e-4), (100, 101, 102), 200, 64
 BASE_ROWS, HARMED, UNHARMED, LEAST_AREA = 600, -0.10, -0.05, 0.85
 SIMILAR, IMPROBABLE = ("words", "hidden states"), "improbable answers"
+SIGNS: Mapping[str, float] = {"short": -1, **dict.fromkeys((*SIMILAR, IMPROBABLE), 1)}
+"""Score of a pair -> 1 where it is larger if there is harm."""
 CONFIG = MeasureConfig(max_new_tokens=24, samples=0)
 
 
@@ -166,13 +168,12 @@ def area(harmed: Sequence[float], unharmed: Sequence[float]) -> float:
     return float(mannwhitneyu(harmed, unharmed).statistic) / (len(harmed) * len(unharmed))
 
 
-def areas_of(pairs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def areas_of(pairs: Sequence[Mapping[str, Any]], signs: Mapping[str, float] = SIGNS) -> dict[str, float]:
     """Area under the ROC curve of each score; empty where no pair is harmed, or all are."""
     harmed = [pair for pair in pairs if pair["change"] <= HARMED]
     unharmed = [pair for pair in pairs if pair["change"] > UNHARMED]
     if not harmed or not unharmed:
         return {}
-    signs = {"short": -1, **dict.fromkeys((*SIMILAR, IMPROBABLE), 1)}
     return {
         name: area([sign * pair[name] for pair in harmed], [sign * pair[name] for pair in unharmed])
         for name, sign in signs.items()
