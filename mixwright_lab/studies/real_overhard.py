@@ -11,16 +11,21 @@ GRPO from it, two prompts x eight completions of at most 8 tokens, LoRA, reward 
   than three quarters are right have no loss.
 
 Read are three former skills, of which no arm has a row (capitals, opposites, past tenses: greedy, exact), the tasks that are
-trained, and the echo of errors: success on former items behind six right turns less that behind six wrong ones.
+trained, and the echo of errors: success on former items behind six right turns less that behind six wrong ones. Of eight
+samples of former items, sums and remainders are read how many differ, and the divergence from `frozen`.
 
 The published claim (2605.28388, and the second essay): prompts out of reach harm what worked. The contrast that decides,
-named before the first training: former skills, `impossible` less `learnable`, whole interval over seeds below 0 is
-"reproduced", above -5 points "not reproduced", else "cannot tell". It counts only if the positive control fires: `learnable`
+named before the first training: former skills, `learnable` less `impossible`, whole interval over seeds above 0 is
+"reproduced", below 5 points "not reproduced", else "cannot tell". It counts only if the positive control fires: `learnable`
 less `frozen` on sums above 0. Goals of ours: `a fifth of the rate` keeps more than `impossible`; from the first 20 groups
 of `impossible`, `diagnose` names luck, one answer or prompts that are too hard in four of five seeds, and in no `learnable`
-one.
+one. Two further published claims, by the same rule: reward on solved prompts lowers the number of different answers to
+prompts without any (`frozen` less `learnable`, remainders; control: on sums); the further from the start, the more is
+forgotten (rank correlation over arms of divergence and lost points of former skills; control: `impossible` is further
+than `a fifth of the rate`).
 
-Source: near-impossible prompts that teach shortcuts, 2605.28388; our settings, to be tuned on seed 5 before the run.
+Source: near-impossible prompts that teach shortcuts, 2605.28388; sampled diversity and forgetting by divergence as in the
+    cards `diversity` and `plasticity`; our settings, to be tuned on seed 5 before the run.
 Unit: one training.
 Cost: not measured; some fifteen minutes of one thread an arm, 35 arms.
 Blind spot: one model, LoRA, answers of a few tokens, chance of one in thirteen.
@@ -33,12 +38,15 @@ from __future__ import annotations
 import random
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mixwright.records import Interval
+from mixwright_lab.changes import spearman
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies.everyday import HALF_KNOWN, SKILLS
 from mixwright_lab.studies.jobs import append_row, read_rows, row_of, run_in_processes, without_answers, write_rows
@@ -54,7 +62,7 @@ ARMS = (FROZEN, IMPOSSIBLE, LEARNABLE, RANDOM, LOW, QUARTER, BAND)
 FORMER, SUMS, REMAINDERS = ("capitals", "opposites", "past_tenses"), "sums", "remainders"
 DIVISOR, POOL, ITEMS, FORM_ROWS, ECHO_ITEMS, TURNS, TOKENS = 13, 160, 48, 64, 16, 6, 8
 STEPS, PROMPTS, GROUP, RATE, LEAST, MOST = 40, 2, 8, 2e-4, 0.25, 0.75
-LOSS, FIRST_GROUPS = -5.0, 20
+LEAST_HARM, FIRST_GROUPS = 5.0, 20
 NAMED = {"luck", "one answer", "too hard"}
 FORM = Training(steps=20, learning_rate=3e-4)
 ROWS_FILE, PLACE = RESULTS / "real_overhard.rows.jsonl", Path("runs") / "real_overhard"
@@ -178,7 +186,22 @@ def read_model(model: Path, seed: int, quick: bool) -> dict[str, list[list[Any]]
             [row["task"], row["prompt"], right_alone([text.text], [row["answer"]])[0], text.text]
             for (row, _), (text,) in zip(rows, texts, strict=True)
         ]
-    return found
+    drawn = [row for own in tasks.values() for row in own[: 1 if quick else ECHO_ITEMS]]
+    return found | {"drawn": read_samples(learner, drawn)}
+
+
+def read_samples(learner: Any, rows: Sequence[Mapping[str, str]]) -> list[list[Any]]:
+    """Of each row [task, prompt, different answers of eight, nats that they are likelier than without the adapter]."""
+    prompts = [({"role": "user", "content": row["prompt"]},) for row in rows]
+    sampled = learner.sample(prompts, count=GROUP, temperature=1.0, max_new_tokens=TOKENS, seed=0)
+    each = [(prompt, one) for prompt, own in zip(prompts, sampled, strict=True) for one in own]
+    with learner.model.disable_adapter() if hasattr(learner.model, "disable_adapter") else nullcontext():
+        start = learner.logprobs([prompt for prompt, _ in each], [one.token_ids for _, one in each])
+    nats = [sum(one.logprobs) - sum(before) for (_, one), before in zip(each, start, strict=True)]
+    return [
+        [row["task"], row["prompt"], len({one.text for one in own}), sum(nats[place * GROUP :][:GROUP]) / GROUP]
+        for place, (row, own) in enumerate(zip(rows, sampled, strict=True))
+    ]
 
 
 def _turns(rows: Sequence[Mapping[str, str]], shift: int) -> list[dict[str, str]]:
@@ -222,16 +245,22 @@ def success(row: Mapping[str, Any], tasks: Sequence[str], kind: str = "items") -
     return sum(means) / len(means)
 
 
+def sampled(row: Mapping[str, Any], tasks: Sequence[str], at: int) -> float:
+    """Mean of a reading of samples, 2 for different answers and 3 for nats."""
+    values = [one[at] for one in row["answers"]["drawn"] if one[0] in tasks]
+    return sum(values) / len(values)
+
+
 def echo(row: Mapping[str, Any]) -> float:
     """Points that wrong turns cost, against right ones."""
     return success(row, FORMER, "right turns") - success(row, FORMER, "wrong turns")
 
 
-def word_of(harm: Interval, control: Interval) -> str:
-    """What the primary contrast says."""
+def word_of(effect: Interval, control: Interval, least: float) -> str:
+    """What a contrast says that the claim puts above 0, where an effect of the least size matters."""
     if control.low <= 0:
         return "this model cannot show it"
-    return "reproduced" if harm.high < 0 else "not reproduced" if harm.low > LOSS else "cannot tell"
+    return "reproduced" if effect.low > 0 else "not reproduced" if effect.high < least else "cannot tell"
 
 
 def measure(quick: bool, begin: bool = True) -> Result:
@@ -248,14 +277,25 @@ def measure(quick: bool, begin: bool = True) -> Result:
     rows = read_rows(PLACE / "quick.jsonl" if quick else ROWS_FILE)
     by_seed = {seed: {row["arm"]: row for row in rows if row["seed"] == seed} for seed in seeds}
 
-    def less(arm: str, other: str, tasks: Sequence[str] = FORMER) -> Interval:
+    def less(arm: str, other: str, tasks: Sequence[str] = FORMER, by: Callable[..., float] = success) -> Interval:
         both = [found for found in by_seed.values() if {arm, other} <= found.keys()]
-        values = [success(found[arm], tasks) - success(found[other], tasks) for found in both]
-        return interval(values) if len(values) > 1 else Interval(0.0, -100.0, 100.0, len(values))
+        return _mean([by(found[arm], tasks) - by(found[other], tasks) for found in both])
 
-    harm, control = less(IMPOSSIBLE, LEARNABLE), less(LEARNABLE, FROZEN, (SUMS,))
+    harm, control = less(LEARNABLE, IMPOSSIBLE), less(LEARNABLE, FROZEN, (SUMS,))
+    different, nats = (partial(sampled, at=at) for at in (2, 3))
+    whole = [found for found in by_seed.values() if found.keys() >= {*ARMS}]
+    further = list[float]()
+    for found in whole:
+        far, kept = ([by(found[arm], FORMER) for arm in ARMS[1:]] for by in (nats, success))
+        further.append(-spearman(far, kept))
+    claims = {
+        "diversity": (less(FROZEN, LEARNABLE, (REMAINDERS,), different), less(FROZEN, LEARNABLE, (SUMS,), different), 0.5),
+        "plasticity": (_mean(further), less(IMPOSSIBLE, LOW, by=nats), 0.4),
+    }
     named = {arm: [not NAMED.isdisjoint(row["diagnosis"]) for row in rows if row["arm"] == arm] for arm in ARMS[1:]}
-    figures: dict[str, Any] = {"word": word_of(harm, control), "control, sums": rounded_of(control)}
+    figures: dict[str, Any] = {"word": word_of(harm, control, LEAST_HARM), "control, sums": rounded_of(control)}
+    for name, (effect, own, least) in claims.items():
+        figures[name] = {"word": word_of(effect, own, least), "effect": rounded_of(effect, 2), "control": rounded_of(own, 2)}
     figures |= {f"former skills, {arm} less frozen": rounded_of(less(arm, FROZEN)) for arm in ARMS[1:]}
     figures |= {f"former skills, {BAND} less {QUARTER}": rounded_of(less(BAND, QUARTER))}
     figures |= {f"sums, {arm} less frozen": rounded_of(less(arm, FROZEN, (SUMS,))) for arm in ARMS[1:]}
@@ -264,7 +304,7 @@ def measure(quick: bool, begin: bool = True) -> Result:
     calls = 0 if any(named[LEARNABLE]) else sum(named[IMPOSSIBLE])
     diagnosed = Interval(calls, calls, calls, len(named[IMPOSSIBLE]))
     goals = [
-        Goal("former skills, impossible less learnable, points", harm, "high < 0", harm.high < 0),
+        Goal.above_zero("former skills, learnable less impossible, points", harm),
         Goal.above_zero("former skills, a fifth of the rate less impossible", less(LOW, IMPOSSIBLE)),
         Goal.at_least("seeds in which it is diagnosed, and no learnable one", diagnosed, 4),
     ]
@@ -272,9 +312,14 @@ def measure(quick: bool, begin: bool = True) -> Result:
     return Result(harm, goals[0].name, seeds, without_answers(rows), figures, settings, goals=goals)
 
 
-def rounded_of(found: Interval) -> list[float]:
+def _mean(values: Sequence[float]) -> Interval:
+    """The mean over seeds, of which nothing is excluded with fewer than two."""
+    return interval(values) if len(values) > 1 else Interval(0.0, -100.0, 100.0, len(values))
+
+
+def rounded_of(found: Interval, digits: int = 1) -> list[float]:
     """Value and interval."""
-    return [round(found.value, 1), round(found.low, 1), round(found.high, 1)]
+    return [round(found.value, digits), round(found.low, digits), round(found.high, digits)]
 
 
 if __name__ == "__main__":
