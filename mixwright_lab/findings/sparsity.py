@@ -141,12 +141,17 @@ def read_states(model: GPT, prompts: list[str]) -> tuple[Float[np.ndarray, " pro
     states = functional.rms_norm(states, (states.shape[-1],))
     is_sign = written == spoken.index[HASH]
     places = torch.where(is_sign.any(1), is_sign.int().argmax(1) + 1, 0)
-    energy = states[torch.arange(len(places)), places] ** 2
-    tenth = math.ceil(STRONGEST * energy.shape[-1])
-    strongest = energy.topk(tenth).values.sum(-1) / energy.sum(-1)
+    strongest = share_of_strongest(states[torch.arange(len(places)), places])
     chances, told = model.head(states[:, :-1]).softmax(-1), spoken.mask(written).float()
     entropies = -(chances * chances.clamp_min(1e-9).log()).sum(-1)
     return strongest.numpy(), (entropies * told).sum(1).numpy()
+
+
+def share_of_strongest(states: Float[torch.Tensor, "prompts width"]) -> Float[torch.Tensor, " prompts"]:
+    """Share of the energy of each state that is in the strongest tenth of its neurons."""
+    energy = states**2
+    tenth = math.ceil(STRONGEST * energy.shape[-1])
+    return energy.topk(tenth).values.sum(-1) / energy.sum(-1)
 
 
 def area(score: np.ndarray, wrong: np.ndarray) -> float:
