@@ -65,7 +65,7 @@ def test_errors_come_first_and_the_others_are_counted() -> None:
     named = [line.split("(")[1].split(")")[0] for line in lines if line.startswith("  FIX")]
     assert named == [f"t{n}" for n in range(40, 30, -1)], "the largest share first, ten at most"
     assert "30 to fix" in lines[-2]
-    assert lines[-1] == "  fine  formats and frequency (1 note: --full)"
+    assert lines[-1] == "  fine  formats (1 note: --full)", "frequency only describes the rows"
     assert len(findings([info] * 30)) == 1
 
 

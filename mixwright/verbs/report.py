@@ -84,7 +84,7 @@ def findings(
 
     Args:
         observations: errors, warnings and notes, worst first; notes are counted where not all are shown.
-        checks: names of the checks that ran; those without an error or a warning are named as fine.
+        checks: names of the checks that ran; those that looked at something and found nothing are named as fine.
         other_lines: lines of the report around these.
         full: whether all findings are shown whole.
     """
@@ -109,7 +109,7 @@ def findings(
         shown += 1
     if hidden := faults[shown:]:
         lines.append(f"  and {count_findings(hidden)}: --full")
-    fine = sorted(set(checks) - {one.check for one in observations if one.severity != "info"})
+    fine = sorted(set(checks) - {one.check for one in observations if one.severity != "info" or one.count or not one.total})
     others = fine[MAX_NAMES:] if len(fine) <= MAX_NAMES + 1 else [f"{len(fine) - MAX_NAMES} other checks"]
     names = join_words([*fine[:MAX_NAMES], *others])
     notes = len(observations) - len(faults)

@@ -21,7 +21,7 @@ from mixwright.errors import join_some
 from mixwright.records import Observation, Severity
 
 MIN_CLASHES = 3
-"""Prompts in conflict below which it is an info, unless a grader judges answers that have one form."""
+"""Prompts in conflict below which it is an info, unless the answers have one form."""
 ERROR_SHARE = 0.1
 """Share of a graded task's rows in conflict from which on they are an error."""
 ANSWER_CHARACTERS = 40
@@ -74,7 +74,7 @@ def _observe(corpus: Corpus, reader: Reader, one: ConflictsOfTask) -> Observatio
     severity: Severity = (
         "error" if is_graded and one.verdict == "decided" and one.rows >= ERROR_SHARE * one.total else "warning"
     )
-    if not (is_graded and one.has_one_form) and prompts < MIN_CLASHES:
+    if not one.has_one_form and prompts < MIN_CLASHES:
         severity = "info"
     remedy = "" if severity == "info" else REMEDY
     return Observation("conflicts", one.task, severity, one.rows, one.total, text, remedy, null, evidence)
