@@ -91,10 +91,18 @@ def test_wrong_facts_in_the_same_form_have_no_cause() -> None:
 
 def test_a_form_that_is_commoner_where_answers_stayed_right_explains_nothing() -> None:
     short_and_right = [pair(i, CITIES[i % 30], right=True) for i in range(40)]
-    lost = [pair(i, CITIES[(i + 5) % 30]) for i in range(50, 56)]
-    lost += [pair(i, f"The town that you mean is called {CITIES[(i + 3) % 30]}.") for i in range(60, 80)]
+    lost = [pair(i, CITIES[(i + 5) % 30]) for i in range(50, 66)]
+    lost += [pair(i, f"The town that you mean is called {CITIES[(i + 3) % 30]}.") for i in range(66, 70)]
     (cause,) = find_causes(short_and_right + lost, {"towns"})
     assert (cause.kind, cause.is_specific) == ("shorter", False)
+
+
+def test_length_that_goes_with_new_content_is_no_cause() -> None:
+    """Fifteen of twenty lost answers are short: under four fifths, so that something else made all twenty wrong."""
+    lost = [pair(i, CITIES[(i + 5) % 30]) for i in range(15)]
+    lost += [pair(i, f"The town that you mean is called {CITIES[(i + 3) % 30]}.") for i in range(15, 20)]
+    assert shares(lost + right(10)) == {}
+    assert shares(lost[:18] + right(10)) == {"shorter": (15, 18)}
 
 
 def test_a_form_of_answers_that_stayed_right_is_told() -> None:

@@ -17,7 +17,7 @@ Unit: one training.
 Cost: four minutes of one thread.
 Blind spot: one model, LoRA, five tasks of short answers, one draw of the questions.
 
-    python -m mixwright_lab.studies.real_causes [--quick] [--report]
+    MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_causes [--quick] [--report]
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 A lost answer is one that was right before and is wrong now. Each counts for the first kind, in the order of `CauseKind`,
 that it shows and its earlier answer did not, so that shares add up to one at most. A kind is named where answers that were
-right show it more often now, beyond chance, and where three lost answers and a tenth of them do. Where answers that stayed
-right show it as often, it is told and explains nothing: what leaves right answers right is a change of style.
+right show it more often now, beyond chance, and where three lost answers and a tenth of them do; of one answer and of
+length, which go with any new content, four fifths of those that nothing else explains. Where answers that stayed right show
+it as often, it is told and explains nothing: what leaves right answers right is a change of style.
 
 Source: McNemar's exact test; Bonferroni's correction over all kinds and damaged tasks.
 Unit: share of the lost answers.
@@ -44,6 +45,8 @@ of a task's earlier answers that have its own format."""
 OWNED_SHARE, ASKED_SHARE = 0.25, 0.05
 """Share of a task's answers that are right and have a mark, from which the mark is its own; share of the right answers from
 which one is asked for."""
+LEAST_OF_REST: Mapping[CauseKind, float] = dict.fromkeys(("one answer", "shorter", "longer"), 0.8)
+"""Share of the lost answers left by the kinds before, which those have to explain that come along with any new content."""
 KINDS: tuple[CauseKind, ...] = get_args(CauseKind)
 SAME_FEATURE = ("empty", "repeating", "cut", "prompt copied", "shorter", "longer")
 SENTENCES = Includes()
@@ -112,7 +115,7 @@ def _share_out(task: _Task, kinds: Sequence[_Kind], alpha: float) -> list[Cause]
             for side, other in ((kind.after, kind.before), (kind.before, kind.after))
         )
         p = sign_test(new, gone)
-        if p >= alpha or len(explained) < task.least:
+        if p >= alpha or len(explained) < max(task.least, LEAST_OF_REST.get(kind.kind, 0.0) * len(left)):
             continue
         lost_with, kept_with = (sum(kind.after[place] for place in places) for places in (left, kept))
         chance = hypergeometric_tail(lost_with, len(left), lost_with + kept_with, len(left) + len(kept))
