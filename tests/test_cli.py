@@ -103,6 +103,8 @@ def test_example_files_go_into_a_new_folder_and_nowhere_else(call: Call) -> None
     code, out, _ = call("init", "files")
     assert (code, "Next: mixwright verdict files/before.jsonl files/tuned.jsonl" in out) == (0, True)
     assert call("audit", "files/train.jsonl", "--eval", "files/eval.jsonl", "--fail-on", "error")[0] == 0
+    assert call("init", "files")[:2] == (code, out), "they are there already"
+    Path("files/train.jsonl").write_text("mine", encoding="utf-8")
     code, _, err = call("init", "files")
     assert (code, "a new or empty folder" in err) == (1, True)
 

@@ -160,7 +160,7 @@ def test_the_readme_runs_on_a_tiny_model(call: Call, tiny: str) -> None:
     for source, name in ((files.train, "train"), (files.held_out, "eval"), (files.answered, "requests")):
         shutil.copy(source, f"{name}.jsonl")
     Path("my_rewards.py").write_text(
-        "def accuracy(completions, answer, **rest):\n    return [float(a in c) for a, c in zip(answer, completions)]\n"
+        "def contains(completions, answer, **rest):\n    return [float(a in c) for a, c in zip(answer, completions)]\n"
     )
     logs = {f"LOG_{when}": write_lines(f"{when}.jsonl", plain_rows([True] * 30)) for when in ("BEFORE", "AFTER")}
     steps_of_a_run = [

@@ -179,6 +179,7 @@ def test_what_cannot_be_planned_is_refused_before_the_model_answers(call: Call) 
     for arguments, said in cases.items():
         code, _, err = call("plan", "model", *arguments)
         assert (code, said in err) == (1, True), err
+    assert "OWNER/NAME at the hub" in call("plan", "nosuch", train)[2], "the hub is not asked"
     Path("plan").mkdir(exist_ok=True)  # a refusal may leave a lock there
     Path("plan/notes.txt").touch()
     code, _, err = call("plan", "model", train)

@@ -111,7 +111,8 @@ def _groups_without_signal(log: RolloutLog) -> Iterator[Observation]:
         message = f"{share:.0%} of the groups have equal rewards, so nothing is learned from them: {where}"
         remedy = NO_SIGNAL_REMEDY.get(log.form, OTHER_REMEDY) + (f" {HARD_REMEDY}" if wrong > right else "")
         severity: Severity = "error" if share >= SILENT_ERROR else "warning"
-        yield Observation("groups", task, severity, len(quiet), len(own), message, remedy)
+        check = "hard groups" if wrong > right else "groups"
+        yield Observation(check, task, severity, len(quiet), len(own), message, remedy)
 
 
 def _explain_silence(found: Sequence[Observation], groups: Sequence[Observation]) -> list[Observation]:

@@ -27,13 +27,14 @@ def init(folder: Annotated[Path, typer.Argument()] = Path("example")) -> list[Pa
         folder: Folder, new or empty.
 
     Raises:
-        InputError: the folder holds something.
+        InputError: the folder holds something else than these files.
     """
-    check_own_folder(folder, option="folder")
-    folder.mkdir(parents=True, exist_ok=True)
     files = {folder / source.name: source.read_text(encoding="utf-8") for source in sorted(EXAMPLE.iterdir())}
-    for path, text in files.items():
-        write_text(path, text)
+    if not all(path.is_file() and path.read_text(encoding="utf-8") == text for path, text in files.items()):
+        check_own_folder(folder, option="folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in files.items():
+            write_text(path, text)
     return list(files)
 
 

@@ -200,7 +200,7 @@ def _plan_checkpoint(
         place = export_to or Path("export") / export
         lines.append(export_plan(plan, corpus, config.train, text_handling, export, place, config.seed))
     else:
-        lines.append("\nFiles for a trainer: --export trl, axolotl, llama-factory or verl")
+        lines.append("\nNo training file yet: --export trl, axolotl, llama-factory or verl, or no --eval for plan/mix.jsonl")
     lines.append(f"Next: train, then  {comparing_command(model, measuring.held_out)}")
     return PlanReport(plan, lines, plan_file)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mixwright.config import CorpusConfig, PlanConfig, TrainConfig
+from mixwright.config import CorpusConfig, ModelConfig, PlanConfig, TrainConfig
 from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.columns import INSTRUCTION, NAMES
 from mixwright.corpus.corpus import REHEARSE_SPLIT
@@ -27,6 +27,7 @@ from mixwright.plan.mix import as_chat
 from mixwright.plan.stage import make_plan
 from mixwright.records import Example, Plan, plain
 from mixwright.run.folder import RunFolder, check_own_folder, write_json, write_plan, write_text
+from mixwright.run.preflight import check_model
 from mixwright.suite.draw import REPLAYED, read_requests, write_suite
 from mixwright.tool_calls import find_calls, read_tools
 from mixwright.verbs import output
@@ -84,6 +85,7 @@ def plan_training(
         remedy = "Name a file of your own requests, or leave --only-replay out."
         raise InputError("--replay FILE with --only-replay", "no --replay", remedy)
     check_own_folder(folder, "mix.jsonl")
+    check_model(ModelConfig(model, measuring.adapter))
     columns = parse_columns(measuring.column)
     raw = {str(location): row for row, location in read_rows(train, "train")}
     forms = {find_form(row, columns): choose_form(row, columns) for row in raw.values()}

@@ -107,7 +107,7 @@ def show(
     folder: Path,
     example: bool,
     why: Annotated[bool, typer.Option("--why", help="Also print how sure the verdict is.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Print every task, level and example.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print every task and level, with examples.")] = False,
     as_json: Json = False,
 ) -> int:
     """Print the report, and return the exit code."""

@@ -28,6 +28,8 @@ LOG_SETTING = "log before"
 """Setting in the manifest of a comparison of two evaluation logs, which a comparison of checkpoints does not have."""
 GRADERS_COMMAND = "mixwright list graders"
 ADVICE_NONE_RIGHT = "Use a starting model that gets some held-out items right, more steps, or easier items, and try again"
+MOST_ITEMS = 10_000
+"""Items of a task and level up to which a report says how many would tell."""
 STAGE_COMMANDS = ("measure", "plan")
 """Commands of a single stage."""
 
@@ -135,7 +137,7 @@ def without_option(command: str, name: str) -> str:
 
 def _see_everything(command: str) -> list[Step]:
     """Return the step that prints the whole report, unless the command printed it."""
-    return [] if "--full" in shlex.split(command) else [Step("See everything that was lost", f"{command} --full")]
+    return [] if "--full" in shlex.split(command) else [Step("See every task, with examples", f"{command} --full")]
 
 
 def _for_later_model(command: str) -> str:
@@ -147,14 +149,14 @@ def _for_later_model(command: str) -> str:
 
 
 def _count_items_needed(verdict: Verdict) -> int | None:
-    """Items per task and level that would tell; None where no number of them is known to."""
+    """Items per task and level that would tell; None where no number is known to, or one that nobody would log."""
     total, cells = verdict.total, _items_of_cells(verdict)
     needed = verdict.gate.items_needed if verdict.gate else None
     # one item shows no spread, and fewer than MIN_ITEMS are never judged
     if not needed and total is not None and math.isfinite(total.detectable):
         target = NO_CHANGE_MARGIN if total.detectable > NO_CHANGE_MARGIN else max(abs(total.change.value), 0.01)
         needed = max(math.ceil(total.items / len(cells) * (total.detectable / target) ** 2), MIN_ITEMS)
-    return max(needed, max(cells) + 1) if needed else None  # fewer would change nothing
+    return max(needed, max(cells) + 1) if needed and needed <= MOST_ITEMS else None  # fewer would change nothing
 
 
 def _items_of_cells(verdict: Verdict) -> list[int]:
@@ -223,7 +225,7 @@ def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, 
     """List the steps after a comparison of two evaluation logs, of which nothing more can be measured here."""
     another_metric, left_out = f"{command} --grader TASK=METRIC", settings.get(LEFT_OUT_SETTING, ())
     if verdict.outcome == "damaged":
-        fix = Step("Fix it, with the model that the log before is of", _plan_for("MODEL", shlex.split(command)))
+        fix = Step("Fix it (MODEL: the model of the first log)", _plan_for("MODEL", shlex.split(command)))
         return [fix, *_see_everything(command)]
     if any(UNLABELLED in reason for reason in verdict.not_judged.values()):
         return [Step("Write 1 or 0 as every label in to_label.jsonl, and repeat this", command)]
