@@ -48,6 +48,8 @@ def test_what_the_score_does_not_see_is_shown() -> None:
     (change,) = compare_behaviours(rows("bookings", pairs))
     assert change.shown
     assert change.change.high < -0.3
+    (whole,) = compare_behaviours(rows("bookings", [(ASK, TELL)] * 20))
+    assert (whole.change.value, whole.change.low) == (pytest.approx(-1), -1), "no share falls by more than 100 points"
 
 
 def test_the_corrections_are_over_all_behaviours_but_protected_ones_have_their_own() -> None:

@@ -117,6 +117,7 @@ def _test(readings: Sequence[_Reading]) -> list[BehaviourChange]:
     for place, reading in enumerate(readings):
         difference, items = reading.after - reading.before, len(reading.before)
         change = estimate_crossed(difference[None], np.zeros(items, dtype=np.int64)).interval
+        change = replace(change, low=max(change.low, -1.0), high=min(change.high, 1.0))
         adjusted_p = adjusted.get(place, 1.0)
         is_shown = adjusted_p < ALPHA and abs(change.value) >= LEAST_CHANGE
         sides = float(reading.before.mean()), float(reading.after.mean())
