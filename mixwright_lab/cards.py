@@ -22,8 +22,9 @@ FINDING_PARTS = (
     ("Source", "SOURCE"),
     ("What the source shows", "WHAT_IT_SHOWS"),
     ("What the popular version gets wrong", "POPULAR_READING"),
+    ("On SmolLM2", "REAL"),
 )
-"""Heading of each text of a finding, and its name."""
+"""Heading of each text of a finding, and its name; one that is empty is left out."""
 MEANING_BY_WORD = {
     "reproduced": "the interval is above 0, and the mean reaches the least size",
     "in part": "the interval is above 0; the mean is below the least size, but the interval reaches it",
@@ -129,7 +130,8 @@ def tally(cards: Sequence[Card]) -> str:
         return f"No finding has a result that counts{rest}."
     came = ", ".join(f"{words[word]} {word}" for word in reversed(WORDS_WORST_FIRST) if words[word])
     fired = sum(card.fired for card in cards)
-    control = f" The positive control fired in {fired} of them."
+    control = f" The positive control fired in {fired} of them; {sum(bool(card.finding.REAL) for card in cards)} were tried "
+    control += "on a real model, too."
     return f"{format_count(judged, 'claim')} re-run on tiny models, by the sources' own contrasts: {came}{rest}.{control}"
 
 

@@ -19,7 +19,7 @@ CPU = "cpu"
 DECIDING_PACKAGES = ("mixwright", "torch", "numpy")
 """Packages whose version is part of what a row is kept under."""
 TEXT_NAMES = {"CLAIM", "SOURCE", "WHAT_IT_SHOWS", "POPULAR_READING", "FEATURES", "EXPECT", "PLOTS", "REMARKS", "SEEDS"}
-TEXT_NAMES |= {"PRIMARY", "PUBLISHED", "CONTROL"}
+TEXT_NAMES |= {"PRIMARY", "PUBLISHED", "CONTROL", "REAL"}
 """Names of a finding that change no reading."""
 
 

@@ -110,6 +110,8 @@ class Finding(ABC):
     """Paired seeds of each scale."""
     PLOTS: ClassVar[tuple[Plot, ...]] = ()
     """Drawn from the readings."""
+    REAL: ClassVar[str] = ""
+    """What came of the claim on a real model, with the study that has the figure; empty where none has tried it."""
     REMARKS: ClassVar[str] = ""
     """Why the result differs from its source, and other remarks: written after the run, may be edited without a new one."""
 

@@ -111,7 +111,7 @@ def blocks(card: Card) -> list[Block]:
     """One finding: the word first, then what is claimed, what came out, and what rests on it."""
     finding, result = card.finding, card.result
     found: list[Block] = [Paragraph(format_card(card), TONES.get(card.word, "plain"), card.word.capitalize())]
-    found += [Paragraph(getattr(finding, name), lead=heading) for heading, name in FINDING_PARTS]
+    found += [Paragraph(text, lead=heading) for heading, name in FINDING_PARTS if (text := getattr(finding, name))]
     if result is None:
         found.append(expected(card))
     else:

@@ -91,7 +91,8 @@ def findings(cards: Sequence[Card]) -> str:
 def _card(card: Card) -> str:
     result = card.result
     texts = [f"### {_plain(card.name)}", f"**{card.word.capitalize()}.** {_plain(format_card(card))}"]
-    texts += [f"**{heading}.** {_plain(getattr(card.finding, name))}" for heading, name in FINDING_PARTS]
+    parts = ((heading, getattr(card.finding, name)) for heading, name in FINDING_PARTS)
+    texts += [f"**{heading}.** {_plain(text)}" for heading, text in parts if text]
     if result is None or card.word == STALE:
         rows = [(one.name, number(one.least, one.unit), one.unit, one.refuted) for one in card.finding.EXPECT]
         texts.append("\n".join(_table(("contrast", "at least", "unit", "refuted if"), rows)))

@@ -242,6 +242,10 @@ class Contamination(Finding):
         "injected rows of other tasks overwrite that skill (accuracy .92 to .64), which is why the last contrast is small. "
         "Chronology flags half of the tasks of which none came in: another guess at the commonest label is called a gain."
     )
+    REAL = (
+        "By likelihoods alone, 8 of 10 test sets that were trained on for three epochs are called seen, with a "
+        "starting model all 10, and none of 100 others (study familiarity)."
+    )
     RUN_TWICE = ("injected",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(1, 60, width=16, short=60, published_factor=0.1, tests=40),

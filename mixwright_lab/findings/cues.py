@@ -52,6 +52,7 @@ class Cues(Finding):
         "goals. So the control misses its noise floor, and this world cannot show the claim. With partners all use it; "
         "conflict rows alone make every near goal take the car."
     )
+    REAL = "Where the cue conflicts, minimal pairs gained 60 points [48, 73] over as many random rows (study fault_costs)."
     RUN_TWICE = (NONE,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(8, 16), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}

@@ -71,6 +71,10 @@ class Difficulty(Finding):
         "9, and the tracker is 6.9 [0.4, 13.4] above it. An oracle is level with the fixed band, so that this world "
         "cannot show the claim."
     )
+    REAL = (
+        "Prompts chosen by success now taught in 46 % of their groups, uniform ones in 28 %; their gain of 3.1 points "
+        "[-2.8, 8.9] is not shown (study real_grpo)."
+    )
     RUN_TWICE = ("uniform",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(Recipe(plain=3, steps=20), 60, 96, 4, 4, Grpo(4, 4)),

@@ -63,6 +63,10 @@ class Grounding(Finding):
         "rejected answers ask, as in the data that the source counted, no question was lost in 150 steps: the source names "
         "this ratio as a reason, and trained on it no model of its own."
     )
+    REAL = (
+        "Twenty steps of DPO that prefer a guess took 20 to 40 points of questions back away in five of five "
+        "trainings, as many other pairs none (study questions_back)."
+    )
     RUN_TWICE = (ONE_TURN,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 4, 40), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}

@@ -143,6 +143,10 @@ class Influence(Finding):
     POPULAR_READING = "It is said that 5 % of the data beat all of it. In the source that holds for one of three targets."
     FEATURES = {"miners/influence": ("target: LESS - random rows", "target: LESS - hidden states")}  # noqa: RUF012
     REMARKS = "The shots alone teach more (53 %) than LESS's rows (31 %); LESS costs known problems 59 points."
+    REAL = (
+        "Of 1,500 tool calls, a third wrong, the half by `influence` ended 7.3 points [-3.9, 18.5] under a random "
+        "half (study real_mine)."
+    )
     RUN_TWICE = ("LESS",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
         "smoke": Settings(base=40, known=80, rows_per_kind=20, shots=8, warm=5, steps=8, tests=24),

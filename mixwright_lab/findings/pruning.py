@@ -55,6 +55,10 @@ class Pruning(Finding):
         "1000 on one contrast falls under the noise floor: a probe that is 20 degrees off costs .007 of error where two "
         "runs of one arm differ by .01. Of 16 more batches of 8 seeds 12 were reproduced, 4 in part, always by it."
     )
+    REAL = (
+        "Halves of 1,500 tool calls ended 27 points [25, 28] (easy ones) and 31 [28, 34] (hard ones) under random "
+        "halves (study real_mine)."
+    )
     RUN_TWICE = ("random, 16 per dimension",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(40, 100, 1), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
