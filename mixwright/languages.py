@@ -11,9 +11,9 @@ from mixwright.words import words_in
 FUNCTION_WORDS = {
     name: frozenset(words.split())
     for name, words in {
-        "english": "the of and to is in that it for with was you are your this be as on an or not but have has what which",
+        "english": "the of and to is in that it for with was you are your this be as on an or not have has what which a no",
         "french": "le la les des et est une pour que dans vous il du en un pas sur de ce qui",
-        "german": "der die das und ist nicht ein eine zu mit auf ich sie wir den man es",
+        "german": "der die das und ist nicht ein eine zu mit auf ich sie wir den es",
         "spanish": "el los las una que y es por con para del se en un lo su de la",
         "italian": "il che di e un per non sono della è gli con una si le in la",
         "portuguese": "os que e uma para não com do da em é um se por as no de o a",
@@ -24,6 +24,8 @@ FUNCTION_WORDS = {
 OWN_NAMES = {"français": "french", "deutsch": "german", "español": "spanish", "italiano": "italian", "nederlands": "dutch"}
 _NAMED = re.compile(rf"\b(?:in|into|to|auf|en|em) (?:the )?({'|'.join((*FUNCTION_WORDS, *OWN_NAMES))})\b")
 """A language that a prompt asks for."""
+_NAME = re.compile(r"\b[A-Z]\w*(?: [a-z]{1,3}){1,2} [A-Z]\w*")
+"""A name such as Oscar de la Hoya."""
 SCRIPTS_OF_ONE: dict[str, str] = dict.fromkeys(("HIRAGANA", "KATAKANA", "CJK"), "chinese or japanese")
 MIN_WORDS, MIN_LEAD, CHARACTERS_READ = 3, 1.5, 1000
 """Different function words of a language in a text at least, how many times as many as of any other, and what is read."""
@@ -48,12 +50,13 @@ def find_language(text: str) -> str:
 def guess_language(text: str, usual: str) -> str:
     """The language of an answer, also of a short one, where the usual one of its task is known.
 
-    A short text has a word of the other language, and none of the usual one.
+    A short text has a word of the other language, and none of the usual one. One word tells nothing, nor do names such as
+    Las Vegas.
     """
     if (language := find_language(text)) or usual not in FUNCTION_WORDS:
         return language
-    words = {part for word in words_in(text) for part in word.split("'")}
-    if len(words) > SHORT_WORDS or words & FUNCTION_WORDS[usual]:
+    words = {part for word in words_in(_NAME.sub(" ", text)) for part in word.split("'")}
+    if not 1 < len(words) <= SHORT_WORDS or words & FUNCTION_WORDS[usual] or text.istitle():
         return ""
     counts = {name: len(words & (known - FUNCTION_WORDS[usual])) for name, known in FUNCTION_WORDS.items()}
     name = max(counts, key=lambda name: counts[name])

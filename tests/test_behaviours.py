@@ -42,6 +42,22 @@ def test_a_record_with_a_name_is_no_call(text: str, is_call: bool) -> None:
     assert read_behaviours(text)[BEHAVIOURS.index("calls a tool")] is is_call
 
 
+@pytest.mark.parametrize(
+    ("text", "behaviour", "shows"),
+    [
+        ('Do you mean the account "apple"?', "asks", True),
+        ("Is it 50%? I need it for the form.", "asks", True),
+        ("What is 5 + 1? 7", "asks", False),
+        ("It is at http://example.com/search?q=river", "asks", False),
+        ("I am unable to share that.", "refuses", True),
+        ("The guest says that the hotel was unable to provide towels.", "refuses", False),
+        ("I can't recommend it enough.", "refuses", False),
+    ],
+)
+def test_words_that_only_look_like_a_behaviour(text: str, behaviour: str, shows: bool) -> None:
+    assert read_behaviours(text)[BEHAVIOURS.index(behaviour)] is shows
+
+
 def test_what_the_score_does_not_see_is_shown() -> None:
     """79 of 100 questions back are gone."""
     pairs = [(ASK, TELL)] * 79 + [(TELL, TELL)] * 121

@@ -97,6 +97,33 @@ def test_a_form_that_is_commoner_where_answers_stayed_right_explains_nothing() -
     assert (cause.kind, cause.is_specific) == ("shorter", False)
 
 
+def test_one_label_for_everything_is_the_cause_though_it_is_right_where_it_is_the_label() -> None:
+    pairs = [
+        pair(i, "billing", gold=("billing", "login", "refunds", "shipping")[i % 4], right=i % 4 == 0) for i in range(80)
+    ]
+    (cause,) = find_causes(pairs, {"towns"})
+    assert (cause.kind, cause.items, cause.is_specific) == ("one answer", 60, True)
+
+
+def test_answers_that_were_right_in_part_count() -> None:
+    lost = [replace(pair(i, ""), score_before=0.66) for i in range(20)]
+    assert shares([*lost, *right(5)]) == {"empty": (20, 20)}
+
+
+def test_an_answer_is_in_another_language_than_its_own_prompt() -> None:
+    asked = ("Welche Stadt ist das und wo ist sie?", "Which of the towns is it, and where is it?")
+    said = "It is one of the towns that lie in the north of"
+    pairs = [replace(pair(i, f"{said} {CITIES[(i + 7) % 30]}.", right=i % 2 == 1), prompt=asked[i % 2]) for i in range(40)]
+    pairs = [replace(one, before="Das ist die Stadt mit der Burg.") if one.prompt == asked[0] else one for one in pairs]
+    (cause,) = find_causes(pairs, {"towns"})
+    assert (cause.kind, cause.items, cause.is_specific, cause.kept_with) == ("other language", 20, True, 0)
+
+
+def test_a_name_that_is_longer_is_no_longer_answer() -> None:
+    lost = [replace(pair(i, f"San {CITIES[(i + 7) % 30]}"), before="Rome") for i in range(20)]
+    assert shares([*lost, *right(5)]) == {}
+
+
 def test_length_that_goes_with_new_content_is_no_cause() -> None:
     """Fifteen of twenty lost answers are short: under four fifths, so that something else made all twenty wrong."""
     lost = [pair(i, CITIES[(i + 5) % 30]) for i in range(15)]

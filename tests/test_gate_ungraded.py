@@ -16,7 +16,7 @@ from verdicts import ask, judge_run
 from mixwright.answers.table import Answers
 from mixwright.config import CorpusConfig
 from mixwright.corpus.graded import read_graded
-from mixwright.languages import find_language
+from mixwright.languages import find_language, guess_language
 from mixwright.records import AnswersKept, Verdict
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.answers import pair_answers
@@ -183,6 +183,8 @@ def test_a_language_that_was_asked_for_is_no_loss(tmp_path: Path) -> None:
     }
     assert {name: find_language(text) for name, text in texts.items()} == {name: name for name in texts}
     assert find_language("A hoe is a tool, not a fruit, a bike or a cat.") == "english"
+    short = {"un chien": "french", "der Hund": "german", "a cat": "", "van": "", "Las Vegas": "", "Oscar de la Hoya": ""}
+    assert {text: guess_language(text, "english") for text in short} == short
 
 
 def test_answers_that_are_alike_before_cannot_be_lost() -> None:

@@ -32,8 +32,8 @@ STARVED_RATIO = 0.5
 CONSTANT_SHARE, DECIDING_SHARE = 0.95, 0.9
 """Share of groups in which a part is constant; share of the variance within groups that one part makes."""
 SAME_WARNING, CUT_WARNING, EMPTY_WARNING, LOOP_WARNING = 0.3, 0.05, 0.01, 0.05
-OPEN_END = re.compile(r"[\w,;:\-\u2013\u2014(\[{\\]\s*$")
-"""End of a text that stops in the middle of a sentence."""
+OPEN_END = re.compile(r"(?:[^\W\d_]|[,;:\-\u2013\u2014(\[{\\])\s*$")
+"""End of a text that stops in the middle of a sentence, and with no figure."""
 LIKELY_CUT, NEAR_LONGEST, MIN_LONGEST = 0.5, 0.75, 200
 """Share of completions with an open end near the longest one from which on they look cut, where the log does not say it; how
 near, as a share of its characters; and how long that one has to be."""
@@ -214,7 +214,7 @@ def _one_answer(log: RolloutLog) -> Iterator[Observation]:
 def _same_completions(log: RolloutLog) -> Iterator[Observation]:
     last = {one.step for one in log.thirds[1]}
     own = [[one.completion for one in group] for group in log.groups.values() if group[0].step in last]
-    own = [texts for texts in own if len(texts) > 1 and any(texts)]
+    own = [texts for texts in own if len(texts) > 1 and any(len(text.split()) > 1 for text in texts)]
     same = sum(len(set(texts)) == 1 for texts in own)
     if len(own) >= MIN_GROUPS and same >= SAME_WARNING * len(own):
         message = f"in the last third of the steps {same / len(own):.0%} of the groups repeat one completion"

@@ -44,6 +44,8 @@ def read_head(path: Path) -> bytes:
             with open_unpacked(path) as file:
                 return file.read(HEAD_BYTES)
         return zlib.decompressobj(wbits=31).decompress(head, HEAD_BYTES) if head[:2] == GZIP_MAGIC else head
+    except PermissionError as error:
+        raise InputError("a file that can be read", "no permission", "Change its mode.", file=path) from error
     except (OSError, zlib.error):
         return b""
 

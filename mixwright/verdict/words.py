@@ -57,14 +57,14 @@ CAUSES: dict[CauseKind, tuple[str, str]] = {
     "new format": ("have a new format ({})", "They may still hold the right answer: replay answers of these kinds"),
     "format lost": ("lack their earlier format ({})", "Replay answers in this format, or ask for it in the prompt"),
     "repeating": ("repeat themselves", "Train for fewer steps or at a lower rate, and check that the end token is learned"),
-    "cut": ("are cut", "Allow longer answers (--max-new-tokens), or train on shorter ones that end"),
+    "cut": ("are cut", "Allow longer answers, or train on shorter ones that end"),
     "prompt copied": ("copy the question", "Check that prompts are masked in training: mixwright preview"),
     "other language": ("are in another language", "Replay answers in this language"),
     "refuses": ("refuse", "Look for refusals in the training rows"),
     "asks back": ("ask back", "Look for questions in the answers of the training rows"),
     "one answer": ("are all the same ({})", "Train on answers that differ more"),
     "other label": ("name another label ({})", "Look for such labels in the training rows: mixwright audit"),
-    "unread": ("seem to state the right answer", "Read some; if they are right, name a grader that takes them (--grader)"),
+    "unread": ("seem to state the right answer", "Read some; if they are right, name a grader or a metric that takes them"),
     "wrong step": ("get a step on the way wrong", "Train on worked answers with right steps: mixwright audit"),
     "shorter": ("are at most half as long", "Replay own answers, or train on answers as long as the earlier ones"),
     "longer": ("are at least twice as long", "Replay own answers, or train on shorter ones"),
@@ -284,6 +284,8 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
             for one in verdict.behaviours
             if one.protected and one.before > 0
         ]
+        if not any(one.protected for one in verdict.behaviours):
+            return f"{gain}One side has no texts of answers, so it is unknown whether it still {verbs}."
         if not shares:
             return f"{gain}No earlier answer {verbs}, so there is nothing to protect."
         return f"{gain}It is not shown that it {verbs} as often as before: {join_some(shares)}."
@@ -311,7 +313,7 @@ def explain(verdict: Verdict) -> tuple[str, ...]:
         f"Items whose {one.column} is {to_line(one.value, limit=40)} changed by {points(one.change)} points: "
         f"{say_mean(one.gap)} compared with others of their tasks."
         for one in verdict.by_column[:MAX_NAMED]
-        if one.gap.value < 0
+        if one.gap.value < 0 and one.change < 0
     ]
     reasons += _explain_behaviours(verdict, protected=False)
     gate = verdict.gate or NO_GATE

@@ -22,6 +22,7 @@ _LATEX = ((r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}", r"((\1)/(\2))"), (r"\\(?:time
           (r"\\(?:approx)\b", "="), (r"\\(?:left|right|[,;! ])", " "), (r"\\([$%])", r"\1"))  # fmt: skip
 _EQUALS = re.compile(r"(?<![=<>!+*/:-])=(?!=)")
 _CALCULATOR = re.compile(r"<<([^<>]*)>>")
+_CALLED = re.compile(r"[A-Za-z]\w*\Z")
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+|\d{1,18})(?:\.\d{1,18})?"
 _TOKEN = re.compile(
     rf"\s*(?:(?P<number>[$\u20ac\u00a3]?{_NUMBER}|[$\u20ac\u00a3]?\.\d{{1,18}})(?P<percent>\s?%)?"
@@ -215,6 +216,8 @@ def _longest(text: str, tokens: Sequence[Token], begin: int) -> tuple[int, Fract
     for first in range(len(tokens)):
         part, start = tokens[first:], tokens[first][0]
         if part[0][1] in "*/)+" or (first and tokens[first - 1][1] in "+-*/("):
+            continue
+        if part[0][1] == "(" and _CALLED.search(text, max(start - 20, 0), start):  # sqrt(36)
             continue
         before = text[begin:start].rstrip()[-1:]
         if before and before in "^*/+-),." and not (before in ".,)" and text[start - 1].isspace()):

@@ -39,6 +39,8 @@ _DATA_START = re.compile(r"\s*(?:\{|<(?!think)\w|```|\[[{\"\[])")
 _DATA_NAMED = re.compile(r"\b(?:json|html|xml|yaml|csv|sql|code|script|function|program|command|tags?)\b", re.IGNORECASE)
 MarkShares = Mapping[str, Mapping[str, float]]
 """Task -> mark -> share of its training rows that have it."""
+LEAST_LONG = 16
+"""Characters of an answer from which on it is long beside one half as long: Buenos Aires is no longer answer than Rome."""
 ROWS_READ_PER_TASK = 500
 """Rows of a task whose completions are read for their marks."""
 KnownForms = dict[str, dict[str, float]]
@@ -105,8 +107,8 @@ def _asks_for_data(item: AnswerPair) -> bool:
 
 
 def _is_half_as_long(item: AnswerPair, side: int) -> bool:
-    """Whether an answer is at most half as long as its counterpart."""
-    return 0 < len(item.texts[1 - side]) >= 2 * len(item.texts[side])
+    """Whether an answer is at most half as long as its counterpart, which is more than a word or two."""
+    return len(item.texts[1 - side]) >= max(2 * len(item.texts[side]), LEAST_LONG)
 
 
 FEATURE_TESTS: dict[Feature, Callable[[AnswerPair, int], bool]] = {

@@ -73,8 +73,8 @@ class _Task:
 
     @property
     def lost(self) -> list[AnswerPair]:
-        """Those that are wrong now."""
-        return [item for item in self.items if not is_right_after(item)]
+        """Those that are worse now."""
+        return [item for item in self.items if _is_lost(item)]
 
     @property
     def least(self) -> float:
@@ -96,7 +96,7 @@ def find_causes(pairs: Sequence[AnswerPair], damaged: Collection[str]) -> list[C
 
 
 def _read_task(name: str, pairs: Sequence[AnswerPair]) -> _Task:
-    own = [pair for pair in pairs if pair.task == name and pair.graded and pair.score_before >= RIGHT_FROM_SCORE]
+    own = [pair for pair in pairs if pair.task == name and pair.graded and pair.score_before > 0]  # in part, too
     items = [
         replace(without_rules(pair), before=drop_thoughts(pair.before), after=drop_thoughts(pair.after)) for pair in own
     ]
@@ -105,10 +105,12 @@ def _read_task(name: str, pairs: Sequence[AnswerPair]) -> _Task:
 
 def _share_out(task: _Task, kinds: Sequence[_Kind], alpha: float) -> list[Cause]:
     """Share out the lost answers of a task: each kind is tested on the answers that no kind before it explains."""
-    lost = [place for place, item in enumerate(task.items) if not is_right_after(item)]
-    kept = [place for place, item in enumerate(task.items) if is_right_after(item)]
+    lost = [place for place, item in enumerate(task.items) if _is_lost(item)]
+    every_kept = [place for place, item in enumerate(task.items) if not _is_lost(item)]
     left, causes = set(lost), []
     for kind in kinds:
+        says_it = kind.pattern if kind.kind == "one answer" else None  # a constant label is right where it is the label
+        kept = [place for place in every_kept if _fold(task.items[place].gold) != says_it]
         explained = [place for place in lost if place in left and kind.after[place] and not kind.before[place]]
         new, gone = (
             sum(side[place] and not other[place] for place in (*left, *kept))
@@ -139,7 +141,7 @@ def _list_kinds(task: _Task, owners: Mapping[str, str]) -> list[_Kind]:
             pattern, shows = tests[name]
             before, after = ([shows(item, side) for item in task.items] for side in (0, 1))
             lost = zip(task.items, before, after, strict=True)
-            new = sum(shown and not was and not is_right_after(item) for item, was, shown in lost)
+            new = sum(shown and not was and _is_lost(item) for item, was, shown in lost)
             kinds += [_Kind(name, pattern, before, after)] if new >= task.least else []
     return kinds
 
@@ -175,6 +177,11 @@ def _find_formats(task: _Task, owners: Mapping[str, str]) -> dict[CauseKind, tup
     return found
 
 
+def _is_lost(item: AnswerPair) -> bool:
+    """Whether an answer is worse now, also one that was right in part."""
+    return item.score_after < item.score_before
+
+
 def _count(marks: Sequence[frozenset[str]]) -> Counter[str]:
     return Counter(mark for own in marks for mark in own)
 
@@ -189,17 +196,18 @@ def _behaves(name: str) -> Shows:
 
 
 def _find_language(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:
-    """Languages of lost answers other than that of the prompts."""
+    """Languages of lost answers other than those of their prompts."""
     usual = Counter(filter(None, (find_language(item.prompt) for item in task.items)))
     was = usual.most_common(1)[0][0] if usual else find_language(" ".join(item.prompt for item in task.items))
-    languages = Counter(guess_language(item.texts[1], was) for item in task.lost)
-    others = {name for name, count in languages.items() if name not in ("", was) and count >= LEAST_ITEMS}
+
+    def find_other(item: AnswerPair, side: int) -> str:
+        asked = find_language(item.prompt) or was
+        return "" if (language := guess_language(item.texts[side], asked)) == asked else language
+
+    languages = Counter(find_other(item, 1) for item in task.lost)
+    others = {name for name, count in languages.items() if name and count >= LEAST_ITEMS}
     named = ", ".join(sorted(others))
-    return (
-        {"other language": (named, lambda item, side: guess_language(item.texts[side], was) in others)}
-        if was and others
-        else {}
-    )
+    return {"other language": (named, lambda item, side: find_other(item, side) in others)} if was and others else {}
 
 
 def _find_labels(task: _Task) -> dict[CauseKind, tuple[str, Shows]]:

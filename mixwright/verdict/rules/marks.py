@@ -54,7 +54,7 @@ PATTERNS_AT_START: dict[str, re.Pattern[str]] = {
     TAG_MARK: _TAG,
     LABEL_MARK: _FIRST_LABEL,
     LETTER_MARK: re.compile(r"\(?[A-Ha-h][).](?:\s|\Z)"),
-    COMMAND_MARK: re.compile(r"[A-Z]{4,} \S"),
+    COMMAND_MARK: re.compile(r"[A-Z]{4,} (?!(?:is|was|are|were|has|had|and|or|in|of|can|will)\b)\S"),
     "…(…)": re.compile(r"[A-Za-z_][\w.]{1,60}\((?!s\))"),
     "SELECT …": re.compile(r"(?:SELECT|INSERT INTO|UPDATE|DELETE FROM|CREATE TABLE|WITH \w{1,40} AS)\s"),
     "def …": re.compile(r"(?:async )?(?:def|class|function) \w{1,60} ?[(:{]|from [\w.]{1,60} import |#include\b|#!/"),
