@@ -78,6 +78,8 @@ def test_equations_by_hand(text: str, read: list[tuple[str, Fraction | int, bool
         "3 dozen * 2 = 72",
         "v1.2-3 = 4",
         "2 + 3 = 5 million",
+        "sqrt(36) + 5 = 11",
+        "log10(100) * 2 = 4",
     ],
 )
 def test_what_may_have_another_meaning_is_no_wrong_equation(text: str) -> None:
