@@ -28,8 +28,8 @@ LOG_SETTING = "log before"
 """Setting in the manifest of a comparison of two evaluation logs, which a comparison of checkpoints does not have."""
 GRADERS_COMMAND = "mixwright list graders"
 ADVICE_NONE_RIGHT = "Use a starting model that gets some held-out items right, more steps, or easier items, and try again"
-MOST_ITEMS = 10_000
-"""Items of a task and level up to which a report says how many would tell."""
+MOST_LOGGED = 10_000
+"""Items of a task and level up to which a report says how many to log."""
 STAGE_COMMANDS = ("measure", "plan")
 """Commands of a single stage."""
 
@@ -149,14 +149,14 @@ def _for_later_model(command: str) -> str:
 
 
 def _count_items_needed(verdict: Verdict) -> int | None:
-    """Items per task and level that would tell; None where no number is known to, or one that nobody would log."""
+    """Items per task and level that would tell; None where no number of them is known to."""
     total, cells = verdict.total, _items_of_cells(verdict)
     needed = verdict.gate.items_needed if verdict.gate else None
     # one item shows no spread, and fewer than MIN_ITEMS are never judged
     if not needed and total is not None and math.isfinite(total.detectable):
         target = NO_CHANGE_MARGIN if total.detectable > NO_CHANGE_MARGIN else max(abs(total.change.value), 0.01)
         needed = max(math.ceil(total.items / len(cells) * (total.detectable / target) ** 2), MIN_ITEMS)
-    return max(needed, max(cells) + 1) if needed and needed <= MOST_ITEMS else None  # fewer would change nothing
+    return max(needed, max(cells) + 1) if needed else None  # fewer would change nothing
 
 
 def _items_of_cells(verdict: Verdict) -> list[int]:
@@ -248,7 +248,7 @@ def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, 
         words = "Label more answers: this writes those of 200 items of each task for you to label"
         return [Step(words, with_option(command, "--judge-sample", "200"))]
     needed = _count_items_needed(verdict)
-    about = f" (about {needed:,} per task)" if needed else ""
+    about = f" (about {needed:,} per task)" if needed and needed <= MOST_LOGGED else ""
     return [Step(f"Log more questions for both models{about}, and compare again", command)]
 
 
