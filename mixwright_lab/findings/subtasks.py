@@ -60,7 +60,7 @@ class Subtasks(Finding):
     POPULAR_READING = "It is said that parts teach composition. Without equal tokens and equal instructions nobody knows."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     REMARKS = (
-        "Nine points more than by as many tokens of whole calls are within the noise of two trainings; on the tuning seed it "
+        "9 points more than by as many tokens of whole calls lie within the noise of two trainings; on the tuning seed it "
         "was 39. Four times as many requests are worth 19 points more than the parts, which the source could not compare."
     )
     RUN_TWICE = (UMBRELLA,)
