@@ -59,6 +59,10 @@ class Embers(Finding):
         "So pure a prior makes the difference nearly whole: 97 points, where the source has 13 to 44. A hundred rows with "
         "improbable answers, a sixth of all, mend it whole, as ten and a hundred examples did for one task of the source."
     )
+    REAL = (
+        "Sentences are copied without a fault in 72 %, the same words in an order of chance in 25 %: 47 points [37, "
+        "57] over five draws, reproduced (study real_forward)."
+    )
     RUN_TWICE = (FEW,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(40, 30, 8, 30, 8, 20), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
