@@ -51,6 +51,10 @@ class TeacherContext(Finding):
         "It is said that the loss of words such as wait and hmm does the harm. Words alone are not taken out by the source."
     )
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    REMARKS = (
+        "Unseen problems lose 36 points. With few problems both kinds learn them by heart, so that knowing the answer gains "
+        "nothing on them. Whether the words or the search do it is not told apart: 14 points [-8, 36]."
+    )
     RUN_TWICE = (f"{SEARCHED}, {MANY}",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 4, 10), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
