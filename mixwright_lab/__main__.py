@@ -29,7 +29,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 Scale = Annotated[str, typer.Option(help="smoke: seconds, says nothing about the claim; laptop: minutes, kept.")]
-SeedBase = Annotated[int, typer.Option(help="First seed; others than 0 are kept as NAME.<base>.json.")]
+SeedBase = Annotated[
+    int | None,
+    typer.Option(
+        help=f"First seed; by default {result_files.FIRST_SEED}, for smoke 0. Others are kept as NAME.<base>.json."
+    ),
+]
 Workers = Annotated[int, typer.Option(help="Processes of one thread; 0: one per core.")]
 Out = Annotated[
     Path | None, typer.Option(help="Folder for results; default: that of the package, for smoke a temporary one.")
@@ -67,11 +72,15 @@ def list_findings(as_json: Annotated[bool, typer.Option("--json", help="Print JS
 def run(
     names: list[str],
     scale: Scale = "laptop",
-    seed_base: SeedBase = 0,
+    seed_base: SeedBase = None,
     workers: Workers = 0,
     out: Out = None,
 ) -> None:
     """Run findings by name, or go on with an interrupted run; the last line of each is JSON."""
+    if seed_base is None:
+        seed_base = (
+            result_files.FIRST_SEED if scale == "laptop" else 0
+        )  # what decides nothing takes none of the seeds that do
     for name in names:
         catalog.find_entry("findings", name)
     folder = out or (
@@ -85,7 +94,7 @@ def run(
 
 
 @app.command("all")
-def run_all(scale: Scale = "laptop", seed_base: SeedBase = 0, workers: Workers = 0, out: Out = None) -> None:
+def run_all(scale: Scale = "laptop", seed_base: SeedBase = None, workers: Workers = 0, out: Out = None) -> None:
     """Run every finding of the catalogue."""
     run(list(catalog.listing("findings")), scale, seed_base, workers, out)
 
