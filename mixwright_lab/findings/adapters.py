@@ -285,7 +285,7 @@ class Adapters(Finding):
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
     PRIMARY = "gain by policy gradient: SVF - LoRA"
-    CONTROL = "gain by policy gradient: LoRA - before"
+    CONTROL = "gain by policy gradient: SVF - before"
     PUBLISHED = ("unseen task: SVF's mixture found on ten examples - the base",)
     EXPECT = (
         Expectation(
@@ -318,7 +318,7 @@ class Adapters(Finding):
             0.02,
             "No expert does as well as a mixture.",
         ),
-        Expectation(CONTROL, (Term("LoRA, policy gradient", GAIN),), 0.05, "LoRA learns nothing by policy gradient."),
+        Expectation(CONTROL, (Term("SVF, policy gradient", GAIN),), 0.02, "SVF learns nothing by policy gradient."),
     )
     PLOTS = (
         Plot(

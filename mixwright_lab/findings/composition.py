@@ -65,7 +65,10 @@ class Composition(Finding):
     POPULAR_READING = (
         "It is called a mirage. It is a matter of coverage: with eight of nine pairs, or 128 examples, most is mended."
     )
-    REAL = "Rows of a pair that was left out gained 94 points [87, 101] over as many random rows (study fault_costs)."
+    REAL = (
+        "A tool of which no row was left: its rows gained 94 points [87, 101] over as many random ones; pairs were "
+        "not tried (study fault_costs)."
+    )
     RUN_TWICE = ("3 of 9 pairs",)
     REMARKS = (
         "Whether the missing pair's trace is right depends on the seed (1 to 87 %). Five pairs are not enough, eight fail "

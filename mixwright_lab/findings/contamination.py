@@ -244,7 +244,7 @@ class Contamination(Finding):
     )
     REAL = (
         "By likelihoods alone, 8 of 10 test sets that were trained on for three epochs are called seen, with a "
-        "starting model all 10, and none of 100 others (study familiarity)."
+        "starting model all 10, and of sets that nobody trained on none (study familiarity)."
     )
     RUN_TWICE = ("injected",)
     SCALES: ClassVar[Mapping[str, Settings]] = {

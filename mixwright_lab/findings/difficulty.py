@@ -72,8 +72,8 @@ class Difficulty(Finding):
         "cannot show the claim."
     )
     REAL = (
-        "Prompts chosen by success now taught in 46 % of their groups, uniform ones in 28 %; their gain of 3.1 points "
-        "[-2.8, 8.9] is not shown (study real_grpo)."
+        "Dynamic sampling ended 5.9 points [1.6, 10.3] above all prompts with 2.8 times the completions, a plan by "
+        "success now 3.1 [-2.8, 8.9]; of 12 comparisons this is within noise (study real_grpo)."
     )
     RUN_TWICE = ("uniform",)
     SCALES: ClassVar[Mapping[str, Settings]] = {
@@ -82,7 +82,7 @@ class Difficulty(Finding):
     }
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
     PRIMARY = "choosing by success now - uniform, levels in reach"
-    CONTROL = "uniform - start, levels in reach"
+    CONTROL = "oracle - a band fixed at the start, levels in reach"
     PUBLISHED = ("left the band of the start: after uniform training - read again without training",)
     EXPECT = (
         Expectation(
@@ -105,9 +105,9 @@ class Difficulty(Finding):
         ),
         Expectation(
             CONTROL,
-            difference("uniform", "start", "reachable"),
-            0.05,
-            "Training on all levels alike teaches nothing that is in reach.",
+            difference("oracle", "fixed band", "reachable"),
+            0.02,
+            "Who knows what can be learnt does no better than the fixed band.",
         ),
     )
     PLOTS = (

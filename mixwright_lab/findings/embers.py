@@ -61,7 +61,7 @@ class Embers(Finding):
     )
     REAL = (
         "Sentences are copied without a fault in 72 %, the same words in an order of chance in 25 %: 47 points [37, "
-        "57] over five draws, reproduced (study real_forward)."
+        "57] over five draws. How common a task is was not tried (study real_forward)."
     )
     RUN_TWICE = (FEW,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(40, 30, 8, 30, 8, 20), "laptop": Settings()}

@@ -144,8 +144,8 @@ class Influence(Finding):
     FEATURES = {"miners/influence": ("target: LESS - random rows", "target: LESS - hidden states")}  # noqa: RUF012
     REMARKS = "The shots alone teach more (53 %) than LESS's rows (31 %); LESS costs known problems 59 points."
     REAL = (
-        "Of 1,500 tool calls, a third wrong, the half by `influence` ended 7.3 points [-3.9, 18.5] under a random "
-        "half (study real_mine)."
+        "Of 1,500 tool calls the half by influence ended 19 points [11, 27] under a random half, and 7.3 [-3.9, "
+        "18.5] where a third was wrong (study real_mine)."
     )
     RUN_TWICE = ("LESS",)
     SCALES: ClassVar[Mapping[str, Settings]] = {

@@ -57,7 +57,7 @@ class Pruning(Finding):
     )
     REAL = (
         "Halves of 1,500 tool calls ended 27 points [25, 28] (easy ones) and 31 [28, 34] (hard ones) under random "
-        "halves (study real_mine)."
+        "halves; where a third was wrong 15 and 15 (study real_mine)."
     )
     RUN_TWICE = ("random, 16 per dimension",)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(40, 100, 1), "laptop": Settings()}

@@ -79,10 +79,6 @@ class RareTasks(Finding):
         "planners/rare_tasks": ("rare complex: six times as often at width 32 - mixture at width 128",),
     }
     REMARKS = "Cosines of gradients do not fall with width, only common norms do; `alone` lacks dilution, too."
-    REAL = (
-        "16 rows of a rare task gained 10.7 points [5.3, 16.1] under GRPO where a plan drew them more often: one of "
-        "12 readings, and not shown once these are corrected (study real_grpo)."
-    )
     RUN_TWICE = ("mixture, width 32",)
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 8}
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(4096, 80, 128, 6), "laptop": Settings()}

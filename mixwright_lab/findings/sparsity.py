@@ -62,7 +62,8 @@ class Sparsity(Finding):
     )
     REAL = (
         "Before sums of three digits the strongest tenth has .2 points more of the energy [.04, .37] than before "
-        "those of one, but entropy does not foretell wrong answers there: cannot be shown so (study real_forward)."
+        "those of one, but entropy of the first token foretells wrong answers the wrong way round there: cannot be "
+        "shown so (study real_forward)."
     )
     RUN_TWICE = (TRAINED,)
     SCALES: ClassVar[Mapping[str, Settings]] = {

@@ -3,7 +3,8 @@
 Source: Abdelaziz et al., Granite function calling by granular tasks, 2407.00121.
 Unit: share of requests whose calls are all right, greedy; nobody guesses one.
 Cost: about 20 CPU seconds per seed.
-Blind spot: two calls a request, one argument each; a model of 0.1 million parameters, not tuned before.
+Blind spot: two calls a request, one argument each; a model of 0.1 million parameters, not tuned before; as many target
+    tokens are 500 updates with parts and 300 without.
 """
 
 from __future__ import annotations
@@ -60,8 +61,10 @@ class Subtasks(Finding):
     POPULAR_READING = "It is said that parts teach composition. Without equal tokens and equal instructions nobody knows."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     REMARKS = (
-        "9 points more than by as many tokens of whole calls lie within the noise of two trainings; on the tuning seed it "
-        "was 39. Four times as many requests are worth 19 points more than the parts, which the source could not compare."
+        "9 points more than by as many tokens of whole calls lie within the noise of two trainings; on the tuning "
+        "seed it was 39. Known pairs gain as much (10), and whole calls do nearly as well on pairs that were left "
+        "out (73 %) as on known ones (76), so there is hardly a gap to close. Four times as many requests are worth "
+        "19 points more than the parts."
     )
     RUN_TWICE = (UMBRELLA,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 12, 10, 8), "laptop": Settings()}

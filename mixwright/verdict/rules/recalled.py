@@ -3,7 +3,7 @@
 A model that repeats itself, copies the question or answers in a form of its own doesn't go on with other words, whatever it
 knows. So "gone" is said only where its lost answers have their earlier words but for the right one.
 
-Source: own; thresholds are those of study `real_causes`, 30 of whose 40 trainings had been seen.
+Source: own; thresholds are those of study `real_causes`, 30 of whose 40 trainings had been seen by then.
 Unit: a task.
 Cost: linear in its lost answers.
 Blind spot: facts that were overwritten in a form which changed as well are "hidden".
