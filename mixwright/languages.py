@@ -11,7 +11,8 @@ from mixwright.words import words_in
 FUNCTION_WORDS = {
     name: frozenset(words.split())
     for name, words in {
-        "english": "the of and to is in that it for with was you are your this be as on an or not have has what which a no",
+        "english": "the of and to is in that it for with was you are your this be as on an or not but have has what "
+        "which a no",
         "french": "le la les des et est une pour que dans vous il du en un pas sur de ce qui",
         "german": "der die das und ist nicht ein eine zu mit auf ich sie wir den es",
         "spanish": "el los las una que y es por con para del se en un lo su de la",

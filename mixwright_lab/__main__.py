@@ -77,10 +77,8 @@ def run(
     out: Out = None,
 ) -> None:
     """Run findings by name, or go on with an interrupted run; the last line of each is JSON."""
-    if seed_base is None:
-        seed_base = (
-            result_files.FIRST_SEED if scale == "laptop" else 0
-        )  # what decides nothing takes none of the seeds that do
+    if seed_base is None:  # a smoke run decides nothing, and takes none of the seeds that do
+        seed_base = result_files.FIRST_SEED if scale == "laptop" else 0
     for name in names:
         catalog.find_entry("findings", name)
     folder = out or (

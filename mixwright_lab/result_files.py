@@ -25,6 +25,7 @@ from mixwright_lab.judging import CANNOT_SHOW, Judged, Row, Word, decide, judge,
 
 RESULTS_FOLDER = Path(__file__).parent / "results" / "findings"
 FIRST_SEED = 2000
+"""First seed of the runs that give the words."""
 
 
 @dataclass(frozen=True, slots=True)

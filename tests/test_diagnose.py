@@ -124,6 +124,16 @@ def test_harder_tasks_later_are_no_collapse(tmp_path: Path) -> None:
     assert "collapse" not in found(write(tmp_path / "a.jsonl", rows(**changed)))
 
 
+@pytest.mark.parametrize(("end", "check"), [("and then the", "cut"), ("#### 152", "")])
+def test_a_text_that_ends_in_a_figure_is_not_cut(end: str, check: str, tmp_path: Path) -> None:
+    texts = {"completion": lambda row: f"{row['completion']} {'so it goes on ' * 20}{end}"}
+    assert ("cut" in found(write(tmp_path / "a.jsonl", rows(**texts)))) == bool(check)
+
+
+def test_equal_words_are_no_loss_of_diversity(tmp_path: Path) -> None:
+    assert "same" not in found(write(tmp_path / "a.jsonl", rows(completion="yes")))
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_noise_is_no_collapse(seed: int, tmp_path: Path) -> None:
     """Few groups, slowly rising."""

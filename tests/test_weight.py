@@ -18,7 +18,7 @@ LIMITS = {
     "mixwright": 426_000,
     "mixwright_extras": 90_900,
     "mixwright_lab": 226_700,
-    "tests": 483_500,
+    "tests": 483_600,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (

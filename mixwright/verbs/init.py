@@ -24,7 +24,7 @@ def init(folder: Annotated[Path, typer.Argument()] = Path("example")) -> list[Pa
         True
 
     Args:
-        folder: Folder, new or empty.
+        folder: Folder, new, empty or with these files.
 
     Raises:
         InputError: the folder holds something else than these files.

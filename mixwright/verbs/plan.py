@@ -200,7 +200,9 @@ def _plan_checkpoint(
         place = export_to or Path("export") / export
         lines.append(export_plan(plan, corpus, config.train, text_handling, export, place, config.seed))
     else:
-        lines.append("\nNo training file yet: --export trl, axolotl, llama-factory or verl, or no --eval for plan/mix.jsonl")
+        lines.append("\nNo training file yet. To write one, add --export trl, axolotl, llama-factory or verl.")
+        if objective == "sft" and measuring.train and measuring.held_out:
+            lines.append("Without --eval, plan writes plan/mix.jsonl: your rows and replay of general requests.")
     lines.append(f"Next: train, then  {comparing_command(model, measuring.held_out)}")
     return PlanReport(plan, lines, plan_file)
 

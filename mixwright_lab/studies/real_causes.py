@@ -40,7 +40,7 @@ from mixwright.estimates.intervals import share_interval, sign_test
 from mixwright.records import AnswerPair, Recalled
 from mixwright.verdict.rules.answer_forms import form_changes
 from mixwright.verdict.rules.causes import find_causes
-from mixwright.verdict.rules.recalled import LEAST_READ, NOT_KNOWN, judge_recalled
+from mixwright.verdict.rules.recalled import judge_recalled
 from mixwright_lab.demo.training import Training, fine_tune
 from mixwright_lab.studies import general
 from mixwright_lab.studies.everyday import HALF_KNOWN, Pair, shuffled, split_words, tool_calls
@@ -261,7 +261,6 @@ def judge(row: Mapping[str, Any]) -> dict[str, Any]:
         "lost": len(lost),
         "said": [*said, *(["gone"] if gone else [])],
         "ends right": [sum(ends), len(ends)],
-        "gone by ends alone": len(ends) >= LEAST_READ and sum(ends) <= NOT_KNOWN * len(ends),
         "beats others": round(sum(beats) / len(beats), 2) if beats else None,
         "took": round(sum(shows) / len(shows), 2) if shows else None,
         "rival": FORMS.get(rival.feature, rival.feature) if rival else "",

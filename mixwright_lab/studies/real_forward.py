@@ -13,7 +13,7 @@ if its control is shown. The sentences and their length were tried on seed 5.
 
 Source: 2309.13638, 2603.03415, 2509.09677; sentences, sums and questions are ours.
 Unit: one draw of the items.
-Cost: five minutes of one thread a draw.
+Cost: two minutes of one thread a draw.
 Blind spot: one model and one task each; intervals are over items. What is copied stands in the prompt, so that it is as
     improbable there; one-digit sums are shorter; wrong turns may be read as a rule.
 
@@ -66,7 +66,7 @@ def answer(learner: Any, prompts: Sequence[Any], room: int) -> list[str]:
 
 
 def says(text: str, gold: str) -> bool:
-    """Whether the words of an answer begin with those of the right one, or hold them side by side."""
+    """Whether an answer holds the words of the right one side by side."""
     return f" {' '.join(words_in(gold))} " in f" {' '.join(words_in(text))} "
 
 
@@ -171,11 +171,13 @@ def measure(quick: bool, begin: bool = True) -> Result:
             over("self_conditioning", "right turns", LEAST_RIGHT),
         ),
     }
-    goals = [Goal.above_zero(name, effect) for name, (effect, _) in claims.items()]
+    rival = over("sparsity", "area, sparsity", "area, entropy")
+    counted = {**claims, "area of sparsity less that of entropy": (rival, claims["sparsity"][1])}
+    goals = [
+        Goal(name, effect, "low > 0, and its control shown", effect.low > 0 < control.low)
+        for name, (effect, control) in counted.items()
+    ]
     goals += [Goal.above_zero(f"{name}, control", control) for name, (_, control) in claims.items()]
-    goals.append(
-        Goal.above_zero("area of sparsity less that of entropy", over("sparsity", "area, sparsity", "area, entropy"))
-    )
     names = {finding: list(rows[0][finding]) for finding in claims}
     figures = {key: {name: rounded([row[key][name] for row in rows], 3) for name in own} for key, own in names.items()}
     settings = {"items": [SENTENCES, SUMS, QUESTIONS, TURNS], "rows": ROWS_FILE.name}

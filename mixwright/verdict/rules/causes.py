@@ -1,10 +1,10 @@
 """Causes of a loss: what the lost answers of a damaged task are now, and how many of them that explains.
 
-A lost answer is one that was right before and is wrong now. Each counts for the first kind, in the order of `CauseKind`,
-that it shows and its earlier answer did not, so that shares add up to one at most. A kind is named where answers that were
-right show it more often now, beyond chance, and where three lost answers and a tenth of them do; of one answer and of
-length, which go with any new content, four fifths of those that nothing else explains. Where answers that stayed right show
-it as often, it is told and explains nothing: what leaves right answers right is a change of style.
+A lost answer is one that was right before, or right in part, and is worse now. Each counts for the first kind, in the order
+of `CauseKind`, that it shows and its earlier answer did not, so that shares add up to one at most. A kind is named where
+answers that were right show it more often now, beyond chance, and where three lost answers and a tenth of them do; of one
+answer and of length, which go with any new content, four fifths of those that nothing else explains. Where answers that
+stayed right show it as often, it is told and explains nothing: what leaves right answers right is a change of style.
 
 Source: McNemar's exact test; Bonferroni's correction over all kinds and damaged tasks.
 Unit: share of the lost answers.

@@ -1,4 +1,4 @@
-"""Word of what a later model still knows of a task's lost answers, which were begun as the earlier model began them.
+"""What a later model still knows of a task's lost answers, in one word; they were begun as the earlier model began them.
 
 A model that repeats itself, copies the question or answers in a form of its own doesn't go on with other words, whatever it
 knows. So "gone" is said only where its lost answers have their earlier words but for the right one.
