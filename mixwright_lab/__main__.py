@@ -31,9 +31,7 @@ app = typer.Typer(
 Scale = Annotated[str, typer.Option(help="smoke: seconds, says nothing about the claim; laptop: minutes, kept.")]
 SeedBase = Annotated[
     int | None,
-    typer.Option(
-        help=f"First seed; by default {result_files.FIRST_SEED}, for smoke 0. Others are kept as NAME.<base>.json."
-    ),
+    typer.Option(help=f"First seed; by default {result_files.FIRST_SEED}, for smoke 0. Give --out with others."),
 ]
 Workers = Annotated[int, typer.Option(help="Processes of one thread; 0: one per core.")]
 Out = Annotated[
@@ -87,7 +85,7 @@ def run(
     with RunningWorkers(workers) if len(names) > 1 else contextlib.nullcontext() as running:
         for name in names:
             result = run_finding(name, scale, seed_base=seed_base, worker_count=workers, workers=running)
-            result_files.write(result_files.place(name, seed_base, folder), result)
+            result_files.write(folder / f"{name}.json", result)
             _show(result)
 
 

@@ -15,8 +15,6 @@ from mixwright_lab.judging import CANNOT_SHOW, WORDS_WORST_FIRST, Judged, Word, 
 from mixwright_lab.result_files import Result
 
 NOT_RUN, STALE = "not run", "stale"
-SECOND_RUN_SEED = 1000
-"""First seed of the second run."""
 FINDING_PARTS = (
     ("Claim", "CLAIM"),
     ("Source", "SOURCE"),
@@ -57,8 +55,6 @@ class Card:
     """What it says and expects."""
     result: Result | None
     """At scale laptop; None where it was not run."""
-    again: Result | None
-    """The same with seeds from `SECOND_RUN_SEED` on."""
 
     @property
     def word(self) -> str:
@@ -104,14 +100,11 @@ def collect(results: Path = result_files.RESULTS_FOLDER) -> list[Card]:
         InputError: a file there is no result, or a finding needs packages that are missing.
     """
 
-    def kept(name: str, seed_base: int) -> Result | None:
-        result = result_files.read(name, seed_base, results)
+    def kept(name: str) -> Result | None:
+        result = result_files.read(name, results)
         return result if result and result.scale == "laptop" else None
 
-    return [
-        Card(name, catalog.load("findings", name), kept(name, 0), kept(name, SECOND_RUN_SEED))
-        for name in catalog.listing("findings")
-    ]
+    return [Card(name, catalog.load("findings", name), kept(name)) for name in catalog.listing("findings")]
 
 
 def unknown(results: Path = result_files.RESULTS_FOLDER) -> list[str]:
@@ -204,21 +197,3 @@ def seeds(result: Result) -> str:
     """How many, and from where to where: `8 seeds (0 to 7)`."""
     ends = f"{result.seeds[0]} to {result.seeds[-1]}" if len(result.seeds) > 1 else ", ".join(map(str, result.seeds))
     return f"{format_count(len(result.seeds), 'seed')} ({ends})"
-
-
-def run_again(card: Card) -> str:
-    """Whether other seeds gave the same word; empty where they were not run, or the first run is not current."""
-    first, second = card.result, card.again
-    if first is None or second is None or not (card.current(first) and card.current(second)):
-        return ""
-    told = f"{seeds(second)}, {minutes(second)} CPU minutes"
-    words = card.word_of(first), card.word_of(second)
-    if words[0] == words[1]:
-        return f"The same word, {words[1]}: {told}."
-    changed = [
-        f"{one.name}, {figure(other)} where at least {number(asked(other), other.unit)} is required "
-        f"({one.word}, then {other.word})"
-        for one, other in zip(first.contrasts, second.contrasts, strict=True)
-        if one.word != other.word
-    ]
-    return f"Another word, {words[0]}, then {words[1]}: {told}. What changed: {'; '.join(changed)}."

@@ -30,7 +30,6 @@ from mixwright_lab.cards import (
     FINDING_PARTS,
     MEANING_BY_WORD,
     RULE_TEXT,
-    SECOND_RUN_SEED,
     STALE,
     Card,
     figure,
@@ -42,7 +41,6 @@ from mixwright_lab.cards import (
     ours,
     primary,
     published,
-    run_again,
     seeds,
     tally,
 )
@@ -120,7 +118,6 @@ def blocks(card: Card) -> list[Block]:
     why = "Why it differs from its source" if card.word in WORDS_WORST_FIRST and card.word != "reproduced" else "Remarks"
     found += [
         Paragraph(card.remarks, lead=why),
-        Paragraph(run_again(card), lead=f"Run again with seeds from {SECOND_RUN_SEED} on"),
         Paragraph(", ".join(finding.FEATURES) or "Nothing.", lead="Mixwright plug-ins that rest on it"),
         Code("Run it:", card.command),
     ]

@@ -1,7 +1,7 @@
 """Results of findings, one JSON file each: expectations, contrasts, word, raw rows, seeds, versions, seconds.
 
 The committed ones are of scale `laptop`, with seeds from `FIRST_SEED` on, which nobody had run before the contrast that
-gives the word and its control were named; from 0 on where that was not done yet. `NAME.1000.json` is of seeds from 1000 on.
+gives the word and its control were named; from 0 or 1000 on where that was not done yet.
 A result is stale where claim or expectations of the finding have been edited since.
 """
 
@@ -94,38 +94,31 @@ def digest(finding: Finding | type[Finding]) -> str:
     return hashlib.blake2b(said.encode(), digest_size=12).hexdigest()
 
 
-def place(name: str, seed_base: int, folder: Path = RESULTS_FOLDER) -> Path:
-    """Where a result of scale `laptop` is kept."""
-    return folder / (f"{name}.json" if seed_base in (0, FIRST_SEED) else f"{name}.{seed_base}.json")
-
-
 def write(path: Path, result: Result) -> None:
     """Write it, atomically."""
     write_json(path, to_data(result))
 
 
-def read(name: str, seed_base: int = 0, folder: Path = RESULTS_FOLDER) -> Result | None:
+def read(name: str, folder: Path = RESULTS_FOLDER) -> Result | None:
     """The kept result; None where there is none.
 
     Raises:
         InputError: the file is no such result, or contradicts itself.
     """
-    path = place(name, seed_base, folder)
+    path = folder / f"{name}.json"
     if not path.is_file():
         return None
     result = read_json(path, Result)
-    if broken := next((told for told, kept in _holds(result, name, seed_base) if not kept), ""):
+    if broken := next((told for told, kept in _holds(result, name) if not kept), ""):
         raise InputError(f"a result of {name} with {broken}", "another", "Remove it, or run the finding again.", file=path)
     return result
 
 
-def _holds(result: Result, name: str, seed_base: int) -> Iterator[tuple[str, bool]]:
+def _holds(result: Result, name: str) -> Iterator[tuple[str, bool]]:
     """What is true of every result that a run wrote, and whether it is of this one."""
     found = result.contrasts
     yield "its name", result.finding == name
     yield "seeds, contrasts and rows", bool(result.seeds and found and result.rows)
-    bases = (seed_base,) if seed_base else (0, FIRST_SEED)
-    yield f"seeds from {' or '.join(map(str, bases))} on", min(result.seeds, default=seed_base) in bases
     yield "the seeds of its rows", set(result.seeds) == {row.seed for row in result.rows}
     yield "least sizes above 0", all(one.least > 0 for one in found)
     yield "means of its points", all(one.points and math.isclose(mean(one.points), one.value, abs_tol=1e-9) for one in found)

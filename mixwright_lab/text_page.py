@@ -10,7 +10,6 @@ from mixwright_lab.cards import (
     FINDING_PARTS,
     MEANING_BY_WORD,
     RULE_TEXT,
-    SECOND_RUN_SEED,
     STALE,
     Card,
     figure,
@@ -21,7 +20,6 @@ from mixwright_lab.cards import (
     ours,
     primary,
     published,
-    run_again,
     seeds,
     tally,
 )
@@ -104,8 +102,6 @@ def _card(card: Card) -> str:
         texts.append("\n".join(_table(("contrast", "word", "mean and interval", "least size", "noise floor"), rows)))
         if card.remarks:
             texts.append(f"**Remarks.** {_plain(card.remarks)}")
-        if again := run_again(card):
-            texts.append(f"**Run again with seeds from {SECOND_RUN_SEED} on.** {_plain(again)}")
     cost = "" if result is None else f" ({seeds(result)}, {minutes(result)} CPU minutes)"
     features = ", ".join(f"`{_plain(feature)}`" for feature in card.finding.FEATURES) or "nothing"
     texts.append(f"`{_plain(card.command)}`{cost}. Mixwright plug-ins that rest on it: {features}.")

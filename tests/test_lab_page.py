@@ -25,7 +25,7 @@ from mixwright import catalog
 from mixwright.errors import InputError
 from mixwright.verbs.laboratory import describe_support, read_features
 from mixwright_lab import result_files
-from mixwright_lab.cards import Card, collect, format_card, number, run_again, unknown
+from mixwright_lab.cards import Card, collect, format_card, number, unknown
 from mixwright_lab.contracts import Curve, Expectation, Finding, Plot, difference
 from mixwright_lab.judging import Judged, Row
 from mixwright_lab.page import html, lines
@@ -56,17 +56,17 @@ class Made(Finding):
         return {"x": 0.5}
 
 
-def rows(shift: float = 0.3, first: int = 0) -> list[Row]:
-    found = [Row("a", first + seed, {"x": 0.5 + shift + 0.01 * seed}, 30.0) for seed in range(5)]
-    return found + [Row("b", first + seed, {"x": 0.5}, 30.0, again) for seed in range(5) for again in (False, True)]
+def rows(shift: float = 0.3) -> list[Row]:
+    found = [Row("a", seed, {"x": 0.5 + shift + 0.01 * seed}, 30.0) for seed in range(5)]
+    return found + [Row("b", seed, {"x": 0.5}, 30.0, again) for seed in range(5) for again in (False, True)]
 
 
-def card(cls: type[Finding] = Made, result: Result | None = None, again: Result | None = None, name: str = "made") -> Card:
-    return Card(name, cls, result, again)
+def card(cls: type[Finding] = Made, result: Result | None = None, name: str = "made") -> Card:
+    return Card(name, cls, result)
 
 
-def made(shift: float = 0.3, scale: str = "laptop", cls: type[Finding] = Made, first: int = 0) -> Result:
-    return result_of("made", cls(), scale, rows(shift, first), 0.0)
+def made(shift: float = 0.3, scale: str = "laptop", cls: type[Finding] = Made) -> Result:
+    return result_of("made", cls(), scale, rows(shift), 0.0)
 
 
 def edited(**texts: object) -> type[Finding]:
@@ -133,11 +133,11 @@ def test_missing_smoke_and_unknown_results(tmp_path: Path) -> None:
     names = list(catalog.listing("findings"))
     assert [one.word for one in collect(tmp_path)] == ["not run"] * len(names)
     result_files.write(tmp_path / "pruning.json", dataclasses.replace(made(scale="smoke"), finding="pruning"))
-    result_files.write(tmp_path / "gone.1000.json", made())
+    result_files.write(tmp_path / "gone.json", made())
     cards = collect(tmp_path)
     assert {one.word for one in cards} == {"not run"}, "smoke says nothing about a claim"
-    assert unknown(tmp_path) == ["gone.1000.json"]
-    assert "gone.1000.json" in html(cards, unknown(tmp_path))
+    assert unknown(tmp_path) == ["gone.json"]
+    assert "gone.json" in html(cards, unknown(tmp_path))
     (tmp_path / "pruning.json").write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match=r"pruning\.json"):
         write(tmp_path, tmp_path / "out")
@@ -146,10 +146,9 @@ def test_missing_smoke_and_unknown_results(tmp_path: Path) -> None:
 
 def test_a_stale_result_is_called_stale_and_counted_nowhere() -> None:
     cls = edited(EXPECT=(Expectation("a - b", difference("a", "b", "x"), 0.2, "a is not more."),))
-    old = card(cls, made(), made(first=1000))
+    old = card(cls, made())
     assert old.word == "stale"
     assert "earlier version: reproduced." in format_card(old)
-    assert run_again(old) == ""
     assert "made: stale" in html([old])
     assert card(edited(REMARKS="Because."), made()).word == "reproduced", "remarks may be written after the run"
 
@@ -180,7 +179,7 @@ def test_the_committed_pages_are_those_of_the_committed_results() -> None:
 
 def test_no_committed_result_is_stale() -> None:
     """`mixwright explain` reads their words alone. Run an edited finding again, or take its result away."""
-    kept = [(one, result) for one in collect() for result in (one.result, one.again) if result]
+    kept = [(one, one.result) for one in collect() if one.result]
     assert [one.name for one, result in kept if not one.current(result)] == []
     assert unknown() == []
 

@@ -51,9 +51,9 @@ class Pruning(Finding):
         ),
     }
     REMARKS = (
-        "Hard and easy are ranked by the teacher itself, and wrong labels are called hardest by hand. With seeds from "
-        "1000 on one contrast falls under the noise floor: a probe that is 20 degrees off costs .007 of error where two "
-        "runs of one arm differ by .01. Of 16 more batches of 8 seeds 12 were reproduced, 4 in part, always by it."
+        "Hard and easy are ranked by the teacher itself, and wrong labels are called hardest by hand. One contrast of ours "
+        "is in part: a probe that is 20 degrees off costs .007 of error where two runs of one arm differ by .008. Of 16 "
+        "more batches of 8 seeds all contrasts were reproduced in 12."
     )
     REAL = (
         "Halves of 1,500 tool calls ended 27 points [25, 28] (easy ones) and 31 [28, 34] (hard ones) under random "
