@@ -10,6 +10,7 @@ WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*")
 COPIED_SHARE = 0.8
 """Share of a prompt that a copy of its beginning holds at least, and share of an answer that is a mere copy."""
 _REPETITION = re.compile(r"(.{2,80}?)\1{3,}")
+_NUMBER = re.compile(r"[\d.,]{1,24}")
 
 
 def folded(text: str) -> str:
@@ -35,9 +36,9 @@ def contains_words(words: Iterable[str], phrase: Iterable[str]) -> bool:
 
 
 def repeats_itself(text: str) -> bool:
-    """Tell whether half of a text or more is one piece of it, again and again."""
+    """Tell whether half of a text or more is one piece of it, again and again; 10101010 is a number."""
     text = " ".join(text.split())
-    return any(2 * len(found.group()) >= len(text) for found in _REPETITION.finditer(text))
+    return not _NUMBER.fullmatch(text) and any(2 * len(found.group()) >= len(text) for found in _REPETITION.finditer(text))
 
 
 def copies_prompt(prompt: str, text: str, *, merely: bool = False) -> bool:

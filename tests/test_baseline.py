@@ -22,7 +22,7 @@ def log(name: str, *, lost: int = 10**9, count: int = 1600) -> str:
 def test_only_what_passes_becomes_the_baseline_or_what_is_waved_through(call: Call) -> None:
     old, new, worse = log("old.jsonl"), log("new.jsonl", lost=601), log("worse.jsonl", lost=4)
     code, _, err = call("verdict", old, new, *FILE)
-    assert (code, "add --bless" in err) == (1, True)
+    assert (code, "add --bless" in err, Path("runs").exists()) == (1, True, False)
     assert call("verdict", old, worse, *FILE, "--bless")[0] == 3
     assert not Path("base.json").exists()
     assert call("verdict", old, new, *FILE, "--bless")[0] == 0

@@ -11,6 +11,7 @@ import pytest
 from mixwright.records import AnswerPair, CauseKind
 from mixwright.verdict.rules.causes import find_causes
 from mixwright.verdict.words import CAUSES
+from mixwright.words import repeats_itself
 
 CITIES = [f"{a}{b}ville" for a in ("Mar", "Lun", "Tor", "Bel", "Kor", "Nes") for b in ("a", "e", "i", "o", "u")]
 
@@ -61,6 +62,11 @@ def shares(pairs: list[AnswerPair]) -> dict[str, tuple[int, int]]:
 def test_each_kind_is_named_first(kind: str, after: str, cut: bool) -> None:
     lost = [pair(i, after.format(i=i, town=CITIES[(i + 7) % 30]), cut=cut) for i in range(12)]
     assert shares(lost + right(8)) == {kind: (12, 12)}
+
+
+@pytest.mark.parametrize(("text", "repeats"), [("10101010", False), ("1 0 1 0 1 0 1 0 1 0", True), (32 * "0", True)])
+def test_a_number_may_be_made_of_one_piece(text: str, repeats: bool) -> None:
+    assert repeats_itself(text) is repeats
 
 
 def test_lost_answers_are_shared_out_and_the_largest_share_comes_first() -> None:

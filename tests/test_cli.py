@@ -18,7 +18,7 @@ from mixwright.errors import InputError
 from mixwright.records import Measurement
 from mixwright.run.folder import RunFolder, answers_file, read_plan, read_yaml, write_plan
 from mixwright.run.opening import open_run_folder
-from mixwright.verbs.help import GROUPS, MATTER_MOST, VERBS_BY_HEADING
+from mixwright.verbs.help import ASK_SERVERS, GROUPS, MATTER_MOST, SERVER_OPTIONS, VERBS_BY_HEADING
 
 MEASURING = (
     "--adapter --batch-size --budget --chat-template --column --engine --eval --grader --greedy --items "
@@ -196,7 +196,8 @@ def test_the_help_of_a_verb_begins_with_what_matters_most_and_names_every_option
         out = call(name, "--help")[1]
         options = [parameter.opts[0] for parameter in verb.params if parameter.param_type_name == "option"]
         shown = [line.split()[0] for line in out.splitlines() if line.startswith("  --")]
-        assert sorted(shown) == sorted({*options, "--help"}), name
+        refused = () if name in ASK_SERVERS else SERVER_OPTIONS
+        assert sorted(shown) == sorted({*options, "--help"} - {*refused}), name
         assert not set(MATTER_MOST.get(name, ())) - set(options), name
         if name in MATTER_MOST:
             assert set(shown[: len(MATTER_MOST[name])]) == set(MATTER_MOST[name])

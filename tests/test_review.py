@@ -175,6 +175,7 @@ STATES: tuple[tuple[str, str, RunParts], ...] = (
     ("too_hard", "cannot tell", RunParts(plan=planned("unknown"))),
     ("too_hard", "shown", rolled(seen("too hard"))),
     ("too_hard", "shown", rolled(seen("hard groups"))),
+    ("too_hard", "shown", rolled(seen("one answer"))),
     ("too_hard", "cannot tell", rolled(seen("collapse"))),
     ("difficulty", "shown", rolled(seen("stale prompts"))),
     ("plasticity", "shown", rolled(seen("drift", task=None))),

@@ -18,7 +18,7 @@ LIMITS = {
     "mixwright": 426_000,
     "mixwright_extras": 90_900,
     "mixwright_lab": 227_000,
-    "tests": 483_400,
+    "tests": 483_500,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (

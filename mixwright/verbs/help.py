@@ -32,6 +32,8 @@ GROUPS = {
     "Output": "--folder --full --why --json --markdown --junit --log-to --output --export --export-to --help",
 }
 """Heading -> the options under it, in the help of every verb."""
+SERVER_OPTIONS, ASK_SERVERS = ("--served-model", "--parallel"), ("measure", "verdict")
+"""Options of a server, and the verbs that take one; the others would refuse them."""
 
 
 class Verbs(TyperGroup):
@@ -72,6 +74,8 @@ class Verb(TyperCommand):
             if (row := parameter.get_help_record(ctx)) is None:
                 continue
             option = parameter.opts[0]
+            if option in SERVER_OPTIONS and self.name not in ASK_SERVERS:
+                continue
             if parameter.param_type_name == "argument":
                 rows["Arguments"].append(row)
             else:

@@ -84,6 +84,7 @@ def verdict(
     check_tracker(log_to)
     check_exports({"--markdown": markdown, "--junit": junit, "--baseline": gating.baseline}, inputs, run)
     if second:
+        baseline.check_question(measuring, gating)  # before there is a folder
         with run.keep_lock():
             found = _compare(first, second, measuring, run, gating)
     else:
@@ -163,7 +164,6 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
         raise InputError("--until-decided with --max-items", "none", "Add it, or use --items (per task and level).")
     alone = Measuring(greedy=measuring.greedy)
     check_folder(run)
-    baseline.check_question(measuring, gating)
     if any(map(is_server, (before, after))) or (gating.judge is not None and not are_logs(before, after)):
         check_log_options(alone, gating)
         gating = compare_logs(*logs_of_sides(before, after, measuring, gating), alone, run, gating)

@@ -173,8 +173,8 @@ def find_costs(parts: RunParts) -> Iterator[Fact]:
 
 
 def find_hopeless(parts: RunParts) -> Iterator[Fact]:
-    """Prompts of RL that are never right, and cells that a plan of RL draws from, by their success before."""
-    yield from checked("too hard", "hard groups", "shortcut")(parts)
+    """Prompts of RL that are never right, or by luck; and cells that a plan of RL draws from, by their success before."""
+    yield from checked("too hard", "hard groups", "shortcut", "luck", "one answer")(parts)
     drawn = {task for stage in parts.plan.stages if stage.objective == "grpo" for task in stage.weights}
     for cell in parts.plan.cells:
         if cell.task in drawn and cell.success is not None:
