@@ -108,8 +108,8 @@ class Reader:
     def run_script(self, text: str) -> None:
         """Run lines of Python, on this machine's CPU."""
         here = re.sub(r"""(["'])(smollm2|MODEL)\1""", repr(self.checkpoint), text)
-        if self.small:
-            here = here.replace("max_steps=60", "max_steps=2, use_cpu=True, bf16=False, gradient_checkpointing=False")
+        steps = "max_steps=2, gradient_checkpointing=False" if self.small else "max_steps=60"
+        here = here.replace("max_steps=60", f"{steps}, use_cpu=True, bf16=False")
         exec(compile(here, "<script of the page>", "exec"), {"__name__": "__main__"})
 
 
