@@ -102,7 +102,7 @@ def _compare(after: NDArray[np.float64], before: NDArray[np.float64]) -> Estimat
 
 def _judge_pulls(before: Reading, runs: Runs, trained: Sequence[str]) -> list[Pull]:
     read = [group for group, part in before if part == "unseen" and len(before[group, part])]
-    pairs = [(one, other) for one in trained for other in read if one != other]
+    pairs = [(one, other) for one in trained for other in read if one != other and (other, "unseen") in runs[one, False][0]]
     changes = []
     for one, other in pairs:
         part: Part = (other, "unseen")

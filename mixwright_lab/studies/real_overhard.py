@@ -98,6 +98,11 @@ def make_tasks(seed: int) -> dict[str, list[dict[str, str]]]:
     }
 
 
+def ask(prompt: str, turns: Sequence[dict[str, str]] = ()) -> list[dict[str, str]]:
+    """A question behind other turns, and behind a short system message: that of the chat template has 20 tokens."""
+    return [{"role": "system", "content": "Answer."}, *turns, {"role": "user", "content": prompt}]
+
+
 def train_form(seed: int, quick: bool) -> Path:
     """The model after SFT on the answer form of all tasks, merged."""
     from mixwright.learner.load import load_learner, merge_adapter
@@ -106,7 +111,7 @@ def train_form(seed: int, quick: bool) -> Path:
     if not (place / "form" / "config.json").is_file():
         place.mkdir(parents=True, exist_ok=True)
         rows = [row for own in make_tasks(seed).values() for row in own[ITEMS : ITEMS + FORM_ROWS]]
-        rows = [{"task": row["task"], "prompt": row["prompt"], "completion": row["answer"]} for row in rows]
+        rows = [{"task": row["task"], "prompt": ask(row["prompt"]), "completion": row["answer"]} for row in rows]
         how = Training(steps=2) if quick else FORM
         file = write_rows(place / "form.jsonl", random.Random(seed).sample(rows, len(rows)))
         fine_tune(MODEL, file, place / "adapter", how, seed=seed, at_once=4)
@@ -154,7 +159,7 @@ def train_arm(arm: Arm, start: Path, out: Path) -> None:
         args=GRPOConfig(
             output_dir=str(out), seed=arm.seed, log_completions=True, **float32_settings(learner.device), **settings
         ),
-        train_dataset=Dataset.from_list([learner.form.row(row) for row in rng.sample(rows, len(rows))]),
+        train_dataset=Dataset.from_list([row | {"prompt": ask(row["prompt"])} for row in rng.sample(rows, len(rows))]),
         processing_class=learner.tokenizer,
         reward_funcs=[reward],
         peft_config=LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", task_type="CAUSAL_LM"),
@@ -170,10 +175,10 @@ def read_model(model: Path, seed: int, quick: bool) -> dict[str, list[list[Any]]
 
     learner, tasks = load_learner(str(model)), make_tasks(seed)
     plain = [row for own in tasks.values() for row in own[: 2 if quick else ITEMS]]
-    asked = {"items": [(row, [{"role": "user", "content": row["prompt"]}]) for row in plain]}
+    asked = {"items": [(row, ask(row["prompt"])) for row in plain]}
     for kind, shift in (("right turns", 0), ("wrong turns", 1)):
         asked[kind] = [
-            (row, [*_turns(tasks[row["task"]][ITEMS:][:TURNS], shift), {"role": "user", "content": row["prompt"]}])
+            (row, ask(row["prompt"], _turns(tasks[row["task"]][ITEMS:][:TURNS], shift)))
             for task in FORMER
             for row in tasks[task][: 1 if quick else ECHO_ITEMS]
         ]
@@ -192,7 +197,7 @@ def read_model(model: Path, seed: int, quick: bool) -> dict[str, list[list[Any]]
 
 def read_samples(learner: Any, rows: Sequence[Mapping[str, str]]) -> list[list[Any]]:
     """Of each row [task, prompt, different answers of eight, nats that they are likelier than without the adapter]."""
-    prompts = [({"role": "user", "content": row["prompt"]},) for row in rows]
+    prompts = [tuple(ask(row["prompt"])) for row in rows]
     sampled = learner.sample(prompts, count=GROUP, temperature=1.0, max_new_tokens=TOKENS, seed=0)
     each = [(prompt, one) for prompt, own in zip(prompts, sampled, strict=True) for one in own]
     with learner.model.disable_adapter() if hasattr(learner.model, "disable_adapter") else nullcontext():
