@@ -14,7 +14,8 @@ of answers that were right before and still are, by arm: new rows alone, the sam
 and what else is named.
 
 Goals, fixed before the run: what is named first less general replay, and less `marked`, above 0, whole interval over
-trainings.
+trainings. Read after the run, and no goal: the cause that was found in `worked` is "longer", for which `verdict` names
+replay of own answers first, not room; so these less general replay in all five.
 
 Source: the two essays' distinct culprits and their fixes; the words are those of `verdict/words.py`.
 Unit: one training.
@@ -195,6 +196,9 @@ def measure(quick: bool, begin: bool = True) -> Result:
             values = [kept[NAMED[world]] - kept[other] for kept in own if NAMED[world] in kept and other in kept]
             if len(values) > 1:
                 table[world][f"named less {other}"] = rounded(values, 1)
+    replay = [one["kept"][TESTED] - one["kept"][GENERAL] for one in trainings if {TESTED, GENERAL} <= one["kept"].keys()]
+    if len(replay) > 1:
+        table["own answers to other prompts of these tasks less general replay"] = rounded(replay, 1)
     return Result(goals[0].found, goals[0].name, SEEDS, trainings, table, {"rows": ROWS_FILE.name}, goals=goals)
 
 
