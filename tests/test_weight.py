@@ -17,12 +17,12 @@ ROOT = Path(__file__).parent.parent
 LIMITS = {
     "mixwright": 426_000,
     "mixwright_extras": 89_500,
-    "mixwright_lab": 227_200,
+    "mixwright_lab": 227_300,
     "tests": 482_500,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
-    "mixwright_lab +3,400: a positive control for every finding, cards on known answers, subtasks and procedures",
+    "mixwright_lab +3,500: a positive control for every finding, cards on known answers, subtasks and procedures",
     "mixwright +700, tests +1,100: what a tester showed to be false of languages, questions, refusals and constant labels; "
     "length explains a loss only if nearly all of it shows it, and an answer is forgotten only where its form is as it was",
     "mixwright +200, tests +200: an interim analysis grades new answers alone; mixwright_lab +2,000: the study of questions "

@@ -52,7 +52,7 @@ class Settings:
     """Problems of each procedure, none of them in a row, and facts."""
 
 
-class Procedures(Finding):
+class SkillsOrFacts(Finding):
     """Correlation of influences between problems of one procedure, between facts, and between phrasings of one fact."""
 
     CLAIM = "Problems of one procedure are influenced by the same training rows, facts each by rows of their own."
@@ -65,6 +65,11 @@ class Procedures(Finding):
     )
     POPULAR_READING = "It is said that models reason and do not retrieve. The source shows which documents matter, not why."
     FEATURES: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    REMARKS = (
+        "All problems are solved and all facts known, yet problems of one procedure share hardly any rows (r .06) in a "
+        "model that learns four procedures from nothing. The control fires before training, too: two "
+        "phrasings of a fact share words and answer. The source's inverse curvature was not tried."
+    )
     RUN_TWICE = (ADAM,)
     SCALES: ClassVar[Mapping[str, Settings]] = {"smoke": Settings(20, 10, 5, 3), "laptop": Settings()}
     SEEDS: ClassVar[Mapping[str, int]] = {"smoke": 2, "laptop": 6}
