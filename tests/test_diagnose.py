@@ -212,6 +212,8 @@ def test_what_explains_equal_rewards_comes_before_them(tmp_path: Path) -> None:
 def test_parts_of_a_reward(tmp_path: Path) -> None:
     """One never differs, one makes nearly all of the rest."""
     rng = random.Random(1)
+    by_task = {"metrics": lambda row: {"sound" if row["task"] == "sums" else "spelled": row["reward"]}}
+    assert not diagnose(read_rollouts(str(write(tmp_path / "b.jsonl", rows(**by_task))))), "rewards of one task each"
     parts = {"metrics": lambda row: {"format": 1.0, "right": 10 * row["reward"], "brevity": rng.random() / 10}}
     seen = [one.message for one in diagnose(read_rollouts(str(write(tmp_path / "a.jsonl", rows(**parts)))))]
     assert any("'format' earned 1 on all 480" in message for message in seen)

@@ -34,6 +34,11 @@ def test_each_rule_is_kept_and_broken(rules: dict[str, Any], kept: str, broken: 
     assert (grader.grade(example, kept), grader.grade(example, broken), grader.grade(example, " ")) == (1.0, 0.0, 0.0)
 
 
+@pytest.mark.parametrize("answer", ['{"words": ["cat", "dog"]}', '{"contains": [1]}', '{"case": "camel"}', '{"lines": [1]}'])
+def test_data_with_the_names_of_rules_are_no_rules(answer: str) -> None:
+    assert not are_rules(answer)
+
+
 def test_rules_are_no_form_of_an_answer() -> None:
     assert are_rules(follow(question=True))
     assert [are_rules(text) for text in ("{}", '{"tool": "note"}', "{broken", "words", "")] == [False] * 5

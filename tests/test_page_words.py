@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +12,13 @@ from _example_run import item_rows
 from answer_rows import write_measured
 from verdicts import cell, judge_run
 
+from mixwright.estimates.looks import Look
 from mixwright.records import Effect, Interval, Observation, RunManifest
 from mixwright.run.folder import RunFolder, read_json, write_json
 from mixwright.verdict.page.text import format_p
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, PACE_SETTING
-from mixwright.verdict.rules.next_steps import list_steps_after_trial, with_option, without_option
+from mixwright.verdict.rules.gate_question import LOOK_SETTING
+from mixwright.verdict.rules.next_steps import _for_later_model, list_steps_after_trial, with_option, without_option
 from mixwright.verdict.rules.trial import TrialBasis
 
 
@@ -65,6 +67,28 @@ def test_more_items_are_asked_for_where_the_file_has_more(tmp_path: Path) -> Non
     assert (verdict.reason, needed > 40) == ("too few items", True)
     assert step.command == f"mixwright verdict BEFORE AFTER --eval eval.jsonl --items {needed}"
     assert f"{math.ceil(needed * 1.5 / 60)} minutes" in step.text  # one cell
+
+
+def test_after_looks_more_items_are_asked_for_in_all(tmp_path: Path) -> None:
+    run = compared(tmp_path, items=40, rows=101, command="mixwright verdict BEFORE AFTER --eval eval.jsonl")
+    manifest = read_json(run.manifest, RunManifest)
+    write_json(
+        run.manifest, replace(manifest, settings=dict(manifest.settings) | {LOOK_SETTING: asdict(Look(1, 40, 40, 1, 1))})
+    )
+    assert " --max-items " in judge_run(run).next[0].command
+
+
+@pytest.mark.parametrize(
+    ("command", "later"),
+    [
+        ("mixwright verdict a b --folder out", "mixwright verdict a LATER"),
+        ("mixwright verdict --no-suite a b", "mixwright verdict --no-suite a LATER"),
+        ("mixwright verdict --eval f a b/", "mixwright verdict --eval f a LATER"),
+        ("mixwright run run.yaml", "mixwright run run.yaml"),
+    ],
+)
+def test_the_later_model_is_found_wherever_it_stands(command: str, later: str) -> None:
+    assert _for_later_model(command, RunManifest({}, {}, {}, {"checkpoint after": "b"}, "a", command)) == later
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,9 @@ def test_rows_that_fill_no_batch_are_repeated_whole(tmp_path: Path) -> None:
 def test_the_plan_keeps_its_weights_over_the_tasks_that_have_rows(tmp_path: Path) -> None:
     corpus, plan = two_tasks(), plan_of({"a": 0.5, "b": 0.5})
     data = read_data(write_selection(tmp_path / "x.parquet", ["a1", "a2"]), corpus)
-    assert restrict_plan(plan, choose_rows("mined", corpus, data, 0).cells()).stages[0].weights == {"a": 1.0}
+    plan = dataclasses.replace(plan, stages=(dataclasses.replace(plan.stages[0], rehearse=("b",)),))
+    (kept,) = restrict_plan(plan, choose_rows("mined", corpus, data, 0).cells()).stages
+    assert (kept.weights, kept.rehearse) == ({"a": 1.0}, ())
     notes = " ".join(data_notes(data, corpus, plan))
     assert "a 2 of 30, b 0 of 10" in notes
     assert "No rows of b " in notes

@@ -94,6 +94,7 @@ def test_two_models_never_pass_by_loss_alone_and_answers_that_became_empty_are_l
     data = check_first(RunFolder("runs/comparison"), out)
     (task,) = data["tasks"]
     assert task["word"] == word
+    assert ("held-out loss rose" in out) == (word == "higher"), out
     flat = task["before"] if before == "flat" else task["after"]
     assert flat == pytest.approx(math.log(model().config.vocab_size)), "every token equally likely"
     settings = data["manifest"]["settings"]

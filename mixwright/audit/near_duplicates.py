@@ -342,7 +342,7 @@ def near_repeats(corpus: Corpus, reader: Reader, train: np.ndarray) -> list[Near
         task_rows = [index.rows[position] for position in shuffled[: 5 * ROWS_COMPARED_PER_TASK]]
         siblings = count_siblings(task_rows, task_rows[:ROWS_COMPARED_PER_TASK])
         expected_by_words = index.expected_near(half_positions, other_half_rows, size, siblings)
-        expected_by_words *= len(positions) / len(half_positions)
+        expected_by_words *= len(positions) / max(len(half_positions), 1)
         expected_rows = max(expected_by_words, siblings.expected_near(len(positions), size))
         # a pair is expected from both sides where both rows are looked for, and counted once
         repeats.append(NearRepeats(task, len(positions), pairs, expected_rows * (1 - len(positions) / size / 2)))

@@ -45,7 +45,7 @@ RULES: Mapping[str, Callable[[str, Any], bool]] = {
     "letters": lambda text, letters: not set(letters.casefold()) & set(text.casefold()),
 }
 """Rule -> whether a text keeps it."""
-TYPES: Mapping[str, type] = {"begins": str, "ends": str, "case": str, "letters": str, "question": bool, "data": bool}
+TYPES: Mapping[str, type] = {"begins": str, "ends": str, "letters": str, "question": bool, "data": bool}
 """Rule -> type of its value, where that is no list; data with a field `question` is no rule."""
 
 
@@ -57,7 +57,15 @@ def are_rules(answer: str) -> bool:
         return False
     if not isinstance(rules, dict) or not rules or not rules.keys() <= RULES.keys():
         return False
-    return all(isinstance(value, TYPES.get(name, list)) for name, value in rules.items())
+    return all(_is_value_of(name, value) for name, value in rules.items())
+
+
+def _is_value_of(name: str, value: Any) -> bool:
+    if name in ("words", "sentences", "lines"):
+        return isinstance(value, list) and [type(end) for end in value] == [int, int]
+    if name == "case":
+        return value in ("lower", "upper", "title")
+    return isinstance(value, TYPES.get(name, list)) and (name in TYPES or all(isinstance(one, str) for one in value))
 
 
 class Follows(Grader):

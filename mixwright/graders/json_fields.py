@@ -73,8 +73,11 @@ def parse(text: str) -> Any:
 
 
 def write_canonical(value: Any) -> str:
-    """Return the one way in which equal values are written."""
-    return json.dumps(_with_whole_numbers(value), sort_keys=True, ensure_ascii=False)
+    """Return the one way in which equal values are written; nothing where they are nested too deeply."""
+    try:
+        return json.dumps(_with_whole_numbers(value), sort_keys=True, ensure_ascii=False)
+    except RecursionError:
+        return ""
 
 
 def _with_whole_numbers(value: Any) -> Any:

@@ -10,6 +10,7 @@ Blind spot: a reward at the largest value that its task ever earned counts as ri
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -149,12 +150,16 @@ def _parts(log: RolloutLog) -> Iterator[Observation]:
     names = sorted({name for group in groups for one in group for name in one.parts})
     if len(names) < 2:
         return
-    variances = {name: [float(np.var([one.parts.get(name, 0.0) for one in group])) for group in groups] for name in names}
-    total = sum(map(sum, variances.values()))
-    for name, values in variances.items():
+    earned = {name: [[one.parts[name] for one in group if name in one.parts] for group in groups] for name in names}
+    variances = {name: [float(np.var(values)) if values else 0.0 for values in own] for name, own in earned.items()}
+    shared = [sum(map(bool, parts)) > 1 for parts in zip(*earned.values(), strict=True)]  # a reward may be of some tasks
+    differences = {name: sum(itertools.compress(own, shared)) for name, own in variances.items()}
+    total = sum(differences.values())
+    for name, own in earned.items():
+        values = list(itertools.compress(variances[name], own))
         constant = sum(value < 1e-12 for value in values)
         if constant >= CONSTANT_SHARE * len(values):
-            paid = [one.parts.get(name, 0.0) for group in log.groups.values() for one in group]
+            paid = [one.parts[name] for group in log.groups.values() for one in group if name in one.parts]
             if not any(paid):
                 message = f"the reward {name!r} earned 0 on all {len(paid):,} completions"
                 remedy = "Run mixwright rewards on it: it may not read such completions, or lack its column."
@@ -166,10 +171,9 @@ def _parts(log: RolloutLog) -> Iterator[Observation]:
             message = f"the reward {name!r} {where}, so it teaches nothing"
             remedy = "Remove it once every completion earns it." if is_constant else "Check which completions can earn it."
             yield Observation("parts", None, "warning", constant, len(values), message, remedy)
-        elif total > 0 and sum(values) >= DECIDING_SHARE * total:
-            message = (
-                f"the reward {name!r} makes {sum(values) / total:.0%} of the differences within groups; others hardly count"
-            )
+        elif total > 0 and differences[name] >= DECIDING_SHARE * total:
+            share = differences[name] / total
+            message = f"the reward {name!r} makes {share:.0%} of the differences within groups; others hardly count"
             remedy = "Scale or weight the rewards if the others should count."
             yield Observation("parts", None, "warning", len(values) - constant, len(values), message, remedy)
 

@@ -94,7 +94,7 @@ def _find_results(path: Path, date: str) -> Path | None:
     """`results/MODEL/results_DATE.json` beside `details/MODEL/DATE/`; None without one."""
     for parent in path.parents:
         if parent.name == "details":
-            found = parent.parent / "results" / path.parent.parent.relative_to(parent) / f"results_{date}.json"
+            found = parent.parent.joinpath("results", *path.relative_to(parent).parts[:-2], f"results_{date}.json")
             return found if found.is_file() else None
     return None
 

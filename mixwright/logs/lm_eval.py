@@ -158,7 +158,8 @@ def _with_options(
     readings = {}
     for metric in answer.scores:
         by_length = LIKELIHOOD_METRICS.get(metric.partition(",")[0], False)
-        scaled = [value / (max(len(text), 1) if by_length else 1) for value, text in zip(values, options, strict=True)]
+        sizes = [len(text.encode() if metric.startswith("acc_bytes") else text) if by_length else 1 for text in options]
+        scaled = [value / max(size, 1) for value, size in zip(values, sizes, strict=True)]
         readings[metric] = options[max(range(len(scaled)), key=scaled.__getitem__)]
     return replace(answer, options=options, gold=gold, readings=readings)
 

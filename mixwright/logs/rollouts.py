@@ -185,9 +185,11 @@ def _read_history(state: Path) -> list[Any]:
 
 def _divergences(lines: list[Any], name: str) -> dict[int, float]:
     return {
-        int(line["step"]): float(line[name])
+        int(line["step"]): float(value)
         for line in list_objects(lines)
-        if isinstance(line.get(name), int | float) and isinstance(line.get("step"), int | float)
+        if isinstance(value := line.get(name), int | float)
+        and math.isfinite(value)
+        and isinstance(line.get("step"), int | float)
     }
 
 

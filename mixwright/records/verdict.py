@@ -502,3 +502,9 @@ class Verdict:
     """Section -> the blocks that it adds to the page."""
     format: int = 2
     """Version of this record: rises when a field changes its meaning or goes away."""
+
+    @property
+    def whole_tasks(self) -> list[TaskChange]:
+        """The change of each task over all of its levels; of one with a single level, that of the level."""
+        joined = {change.task for change in self.tasks if change.whole}
+        return [change for change in self.tasks if change.whole or change.task not in joined]

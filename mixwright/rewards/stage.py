@@ -79,7 +79,7 @@ def _read(config: CorpusConfig, count: int) -> tuple[list[Example], list[dict[st
     for row, location in read_rows(config.train, "train"):
         example = reader.read(row, location)
         if example is not None and (example.answer or "").strip() and example.prompt:
-            prompts = {recognise_columns(row).get(name) for name in ("prompt", "messages")}
+            prompts = {recognise_columns(row, config.columns).get(name) for name in ("prompt", "messages")}
             found.append((example, {name: value for name, value in row.items() if name not in prompts}))
         if len(found) >= MAX_ROWS_READ:
             break

@@ -159,6 +159,7 @@ def write_manifest(
     for name in NOTED_PACKAGES:
         with contextlib.suppress(PackageNotFoundError):
             versions[name] = version(name)
-    command = shlex.join(["mixwright", *sys.argv[1:]]) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else ""
+    typed = ["mixwright", *(word for word in sys.argv[1:] if word != "--quiet")]
+    command = shlex.join(typed) if Path(sys.argv[0]).stem in ("mixwright", "__main__") else ""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     write_json(folder.manifest, RunManifest(seeds, versions, inputs, settings, model, command, now))

@@ -128,7 +128,7 @@ class GateCallback(TrainerCallback):
             )
         steps = state.max_steps if state.max_steps > 0 else args.max_steps
         file = Path(args.output_dir) / FILE_NAME
-        self.looks, began = [], perf_counter()
+        self.looks, self._best_step, began = [], None, perf_counter()
         if state.global_step:
             self.before, earlier_looks, self.max_new_tokens = self._read(file, state.global_step)
         else:

@@ -58,7 +58,8 @@ def _join_stages(stages: Sequence[Stage]) -> Stage:
     steps, longest = sum(stage.steps for stage in stages), max(stages, key=lambda stage: stage.steps)
     tasks = dict.fromkeys(task for stage in stages for task in stage.weights)
     weights = {task: sum(stage.steps * stage.weights.get(task, 0.0) for stage in stages) / steps for task in tasks}
-    return replace(longest, name=stages[0].name, steps=steps, weights=weights)
+    rehearse = tuple(dict.fromkeys(task for stage in stages for task in stage.rehearse))
+    return replace(longest, name=stages[0].name, steps=steps, weights=weights, rehearse=rehearse)
 
 
 def permuted_weights(plan: Plan, seed: int) -> Plan:

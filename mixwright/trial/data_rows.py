@@ -146,7 +146,10 @@ def restrict_plan(plan: Plan, cells: Sequence[Cell]) -> Plan:
                 f"rows of a task with a weight in stage {stage.name!r}", join_some(sorted(tasks_with_rows)) or "none", remedy
             )
         bands = {task: band for task, band in stage.bands.items() if task in tasks_with_rows}
-        stages.append(replace(stage, weights={task: weight / total for task, weight in weights.items()}, bands=bands))
+        weights = {task: weight / total for task, weight in weights.items()}
+        rehearse = tuple(task for task in stage.rehearse if task in tasks_with_rows)
+        expected = {task: success for task, success in stage.expected.items() if task in tasks_with_rows}
+        stages.append(replace(stage, weights=weights, bands=bands, rehearse=rehearse, expected=expected))
     kept_cells = tuple(cell for cell in plan.cells if cell.task in tasks_with_rows)
     return replace(plan, stages=tuple(stages), cells=kept_cells)
 

@@ -74,14 +74,14 @@ class Trial:
 
     def null_jobs(self, nulls: Sequence[str], lever: str) -> list[BranchJob]:
         """Return the jobs of a lever's nulls, made from its own plan."""
-        branches = {}
+        branches, own = {}, make_branch(lever, self.plan, self.corpus)
         for null in nulls:
-            branch = make_branch(null, make_branch(lever, self.plan, self.corpus).plan, self.corpus)
+            branch = make_branch(null, own.plan, self.corpus)
             if branch.permuted == "levels":
                 shuffled = self.corpus.with_shuffled_levels(self.config.seed)
                 shuffled_plan = make_branch(lever, self._plan_anew(shuffled), shuffled).plan
                 branch = make_branch(null, shuffled_plan, shuffled)
-            branches[null_name(null, lever)] = branch
+            branches[null_name(null, lever)] = replace(branch, adapter=own.adapter)
         return self._make_jobs(branches)
 
     def measure(self, *, shuffled: bool = False) -> None:

@@ -126,12 +126,12 @@ def show(
     as_json: Json = False,
 ) -> int:
     """Print the report, and return the exit code."""
+    left = found.observations if found.cleaned is None else found.cleaned.left
     if as_json:
         for line in found.written:
             output.say(line)
         output.out_json({"observations": found.observations})
-        return output.exit_code_of(found.observations, fail_on)
-    left = found.observations if found.cleaned is None else found.cleaned.left
+        return output.exit_code_of(left, fail_on)
     head = [line for text in (*found.written, _headline(left, found)) for line in wrap(text)]
     tail = [] if fix is None else [f"Next: train on {fix}"]
     if fix is not None and (errors := sorted({one.check for one in left if one.severity == "error"})):
@@ -147,7 +147,7 @@ def show(
     names = checks or list_defaults("checks")
     middle = findings(worst_first(left), names, other_lines=len(head) + len(tail) + 2, full=full)
     output.out("\n".join([*head, "", *middle, *([""] if tail else []), *tail]))
-    return output.exit_code_of(found.observations, fail_on)
+    return output.exit_code_of(left, fail_on)
 
 
 def _headline(left: Sequence[Observation], found: AuditReport) -> str:

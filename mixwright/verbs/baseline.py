@@ -73,7 +73,7 @@ def bless(run: RunFolder, found: Verdict, measuring: Measuring, gating: Gating) 
     if gating.gate and found.outcome != "passed":
         say(f"warning: baseline: {path} is not written, because the outcome is {found.outcome}")
         return
-    tasks = [change for change in found.tasks if change.level is None and change.after is not None]
+    tasks = [change for change in found.whole_tasks if change.after is not None]
     success = {change.task: round(change.after or 0.0, 4) for change in tasks}
     question = {BEFORE: _read_digests(run, "after"), **_describe_question(measuring, gating)}
     now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -167,20 +167,28 @@ def write_comparison(
         direct.write_measured(folder, ready, settings, results, notes)
 
 
+def check_look_options(measuring: Measuring, gating: Gating) -> None:
+    """Raises InputError for options of items and samples: looks choose the items, and judge greedy answers alone."""
+    is_given = {
+        "--items": measuring.items is not None,
+        "--samples": bool(measuring.samples),
+        "--sampled": measuring.decoding == "sampled",
+    }
+    if names := ", ".join(name for name, given_here in is_given.items() if given_here):
+        if gating.asks_general:
+            remedy = f"Add --no-suite; or use --max-items in place of {names}."
+            raise InputError(f"{names} with --no-suite", "general requests, too", remedy)
+        remedy = "Interim analyses choose the items, and judge only greedy answers."
+        raise InputError("--until-decided without it", names, remedy)
+
+
 def check_looks(measuring: Measuring, gating: Gating, rows: Graded, left_out: Sequence[str]) -> Measuring:
     """The options as looks need them: greedy answers alone, and no number of items.
 
     Raises:
         InputError: an option says something else, or the answers cannot be graded.
     """
-    is_given = {
-        "--items": measuring.items is not None,
-        "--samples": bool(measuring.samples),
-        "--sampled": measuring.decoding == "sampled",
-    }
-    if given_options := [name for name, given_here in is_given.items() if given_here]:
-        remedy = "Interim analyses choose the items, and judge only greedy answers."
-        raise InputError("--until-decided without it", ", ".join(given_options), remedy)
+    check_look_options(measuring, gating)
     if rows.probe is not None or set(left_out) & set(gating.protect):
         remedy = "Name graders (--grader TASK=NAME), protect other tasks, or leave --until-decided out."
         got = f"none of {join_some(left_out)}" if left_out else "none"
@@ -267,7 +275,7 @@ def measure_in_looks(
             if budget is not None:
                 spent = budget.seconds_spent
                 following = sum(sizes[cell] for cell in asked) / planned
-                next_seconds = (spent - former_seconds) / (look.items - former_items) * following
+                next_seconds = (spent - former_seconds) / max(look.items - former_items, 1) * following
                 former_items, former_seconds = look.items, spent
                 if next_seconds > budget.seconds_left:
                     say(f"budget: measuring ends here; the next look would take {format_duration(next_seconds)}")

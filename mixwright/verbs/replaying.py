@@ -17,7 +17,7 @@ from mixwright.corpus import Corpus, read_corpus
 from mixwright.corpus.columns import INSTRUCTION, NAMES
 from mixwright.corpus.corpus import REHEARSE_SPLIT
 from mixwright.corpus.masks import is_masked
-from mixwright.corpus.reading import read_rows
+from mixwright.corpus.reading import messages_in, read_rows
 from mixwright.corpus.tool_messages import tools_of
 from mixwright.corpus.trainable import check_training, leave_out_bare
 from mixwright.errors import InputError
@@ -88,6 +88,8 @@ def plan_training(
     check_model(ModelConfig(model, measuring.adapter))
     columns = parse_columns(measuring.column)
     raw = {str(location): row for row, location in read_rows(train, "train")}
+    for row in filter(lambda row: isinstance(row, dict), raw.values()):  # others are refused below
+        row |= {name: messages_in(value) for name, value in row.items()}
     forms = {find_form(row, columns): choose_form(row, columns) for row in raw.values()}
     with_tools = [row for row in raw.values() if read_tools(row.get("tools"))]
     first = next(iter((*with_tools, *raw.values())))

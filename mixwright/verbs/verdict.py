@@ -18,7 +18,7 @@ from mixwright.records import Verdict
 from mixwright.run.folder import RunFolder, write_text
 from mixwright.run.trackers import check_tracker, log_report
 from mixwright.verbs import baseline, output
-from mixwright.verbs.compare import compare
+from mixwright.verbs.compare import check_look_options, compare
 from mixwright.verbs.comparison_folder import check_folder
 from mixwright.verbs.gating import GATING, Gating
 from mixwright.verbs.general import check_before_measuring, compare_on_suite
@@ -31,7 +31,7 @@ from mixwright.verdict.read_parts import read_pairs
 from mixwright.verdict.rules.evidence import Evidence
 from mixwright.verdict.rules.gate_question import GateQuestion, question_file, read_question, write_question
 from mixwright.verdict.rules.gate_run import check_names
-from mixwright.verdict.stage import write_verdict
+from mixwright.verdict.stage import to_json_ready, write_verdict
 
 COMPARISON = Path("runs/comparison")
 OF_TWO_SIDES = ("--until-decided", "--max-items", "--repeat", "--baseline", "--judge")
@@ -114,7 +114,7 @@ def show(
     """Print the report, and return the exit code."""
     _, _, run = _find_sides(before, after, folder, example=example)
     if as_json:
-        output.out_json(found)  # not the file, which another command may have replaced
+        output.out_json(to_json_ready(found))  # not the file, which another command may have replaced
     else:
         output.conclude(run, found, full=full, certainty=why)
     return found.exit_code
@@ -177,6 +177,7 @@ def _compare(before: str, after: str, measuring: Measuring, run: RunFolder, gati
             if was_on:
                 gc.enable()
     if gating.asks_general:
+        check_look_options(measuring, gating)
         check_before_measuring((before, after), measuring, gating)
         measuring, gating = compare_on_suite(before, measuring, gating)
     return _conclude(run, compare(before, after, measuring, run, gating), gating)

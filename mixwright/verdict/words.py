@@ -151,13 +151,14 @@ def show_word(change: TaskChange, verdict: Verdict) -> str:
     if change.word == "not graded" and kept is not None:
         return f"no grader; its answers kept {100 * min(max(kept.value, 0), 1):.0f} % of their content"
     if verdict.lower_is_better and change.word in ("lower", "higher"):
-        return f"{verdict.measure} {'rose' if change.word == 'lower' else 'fell'}"
+        return f"{verdict.measure} {'rose' if change.word == 'higher' else 'fell'}"
     return WRONG_FORMAT if is_in_wrong_format(change, verdict) else TASK_WORDS.get(change.word, change.word)
 
 
 def is_in_wrong_format(change: TaskChange, verdict: Verdict) -> bool:
     """Whether another task's format took over where the interval alone shows no loss."""
-    return change.word in ("not shown", "lower") and any(change.task in form.tasks for form in verdict.forms)
+    perhaps_worse = "higher" if verdict.lower_is_better else "lower"
+    return change.word in ("not shown", perhaps_worse) and any(change.task in form.tasks for form in verdict.forms)
 
 
 def describe_parts(change: TaskChange) -> str:
@@ -264,9 +265,8 @@ def _say_inconclusive(verdict: Verdict, learned: str) -> str:
     if verdict.reason == "nothing to protect":
         return f"{gain}No other question was answered correctly before, so no loss can be seen."
     if verdict.reason == "a task was not judged":
-        tasks = verdict.not_judged or dict.fromkeys(
-            _list_weak_tasks(verdict), "too little was right before to notice a loss"
-        )
+        named = {task: why for task, why in verdict.not_judged.items() if not gate.named or task in gate.protected}
+        tasks = named or dict.fromkeys(_list_weak_tasks(verdict), "too little was right before to notice a loss")
         reasons = dict.fromkeys(tasks.values())
         if set(reasons) == {NEVER_RIGHT}:
             others = gate.mean is not None and gate.mean.low > -gate.margin
@@ -359,7 +359,7 @@ def _explain_causes(verdict: Verdict) -> list[str]:
     for cause in verdict.causes:
         explained[cause.task] += cause.items if cause.is_specific else 0
     whole = {task for form in verdict.forms for task in form.tasks if form.lost == form.lost_with_form}  # nothing is open
-    losses = {change.task: change.lost for change in verdict.tasks if change.level is None and change.word in LOSSES}
+    losses = {change.task: change.lost for change in verdict.whole_tasks if change.word in LOSSES}
     losses = {task: lost for task, lost in losses.items() if task not in whole}
     open_tasks = {task: lost for task, lost in losses.items() if lost - explained[task] >= max(LEAST_REST, lost / 10)}
     if open_tasks and verdict.pairs:
@@ -476,11 +476,11 @@ def name_task(change: TaskChange) -> str:
 
 def list_rows(verdict: Verdict) -> list[TaskChange]:
     """Return whole tasks, and levels whose word is worse than their task's; the worst first."""
-    whole = {change.task: change for change in verdict.tasks if change.whole}
+    whole = {change.task: change for change in verdict.whole_tasks}
     return [
         change
         for change in verdict.tasks
-        if change.task not in whole or change.whole or (change.word in LOSSES and whole[change.task].word not in LOSSES)
+        if change is whole[change.task] or (change.word in LOSSES and whole[change.task].word not in LOSSES)
     ]
 
 

@@ -118,5 +118,5 @@ def _count_held(read: Sequence[Row], answers: Iterable[str]) -> tuple[int, int]:
     for row, answer in zip(read, answers, strict=True):
         places = [match.start() for match in re.finditer(rf"(?<!\w){re.escape(answer)}(?!\w)", row.prompt)]
         held += bool(places)
-        stated += any(STATED.search(row.prompt[:place]) for place in places)
+        stated += any(STATED.search(row.prompt[max(place - 80, 0) : place]) for place in places)
     return held, stated

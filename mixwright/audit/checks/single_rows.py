@@ -128,7 +128,7 @@ def _read_rows(
             count["words"] += words
             if words >= MIN_WORDS:
                 count["prose"] += 1
-                is_marked = not _is_unmarked(completion[-READ_CHARACTERS:])
+                is_marked = not _is_unmarked(completion.rstrip()[-READ_CHARACTERS:])
                 lengths[task, is_marked].append(len(completion))
                 if not is_marked:
                     faults[task, "cut"].append((number, completion.split()[-1][-20:]))

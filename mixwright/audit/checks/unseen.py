@@ -13,6 +13,7 @@ exceed it by chance where completions and contexts have nothing to do with each 
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -124,7 +125,7 @@ def _observe(task: str, column: str, resting: Sequence[Resting], read: int) -> O
 
 def _rows_with_columns(corpus: Corpus, columns: Sequence[str]) -> dict[str, np.ndarray]:
     """Task -> numbers of the training rows that may have a context, from the text of their further columns."""
-    words = "|".join(sorted({*CONTEXT_WORDS, *map(re.escape, columns)}))
+    words = "|".join(sorted({*CONTEXT_WORDS, *(re.escape(json.dumps(name)[1:-1]) for name in columns)}))
     has_column = pc.match_substring_regex(corpus.table["extra"], f'"[^"]*({words})[^"]*":', ignore_case=True)
     marked = has_column.combine_chunks().to_numpy(zero_copy_only=False).astype(bool)
     if not marked.any():

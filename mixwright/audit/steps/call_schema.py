@@ -7,8 +7,10 @@ Left out on purpose: `pattern` and `format`, since an expression out of a data f
 from __future__ import annotations
 
 import json
+import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 KINDS = {
@@ -29,12 +31,21 @@ TYPES: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("object", "dict"), (dict,)),
     "null": (type(None),),
 }
+
+
+def _is_multiple(value: float, limit: float) -> bool:
+    """Return whether it is by its decimals: 19.99 is a multiple of .01."""
+    if limit == 0 or not (math.isfinite(value) and math.isfinite(limit)):
+        return True
+    return Fraction(str(value)) % Fraction(str(limit)) == 0
+
+
 LIMITS: dict[str, Callable[[Any, Any], bool]] = {
     "minimum": operator.ge,
     "maximum": operator.le,
     "exclusiveMinimum": operator.gt,
     "exclusiveMaximum": operator.lt,
-    "multipleOf": lambda value, limit: limit == 0 or value % limit == 0,
+    "multipleOf": _is_multiple,
 }
 SIZES: dict[type, str] = {str: "Length", list: "Items", dict: "Properties"}
 MAX_DEPTH = 12

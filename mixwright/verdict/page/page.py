@@ -143,7 +143,7 @@ def _headline(verdict: Verdict) -> Headline:
     (sign, tone), start = SIGNS[verdict.outcome], START[verdict.outcome]
     if not verdict.headline.startswith(start):
         return Headline(verdict.headline, tone, note=say_average(verdict))
-    return Headline(verdict.headline.removeprefix(start).strip(), tone, f"{sign} {start}", say_average(verdict))
+    return Headline(verdict.headline.removeprefix(start).strip(" :"), tone, f"{sign} {start}", say_average(verdict))
 
 
 def _task_chart(verdict: Verdict) -> Forest:

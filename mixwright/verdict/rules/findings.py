@@ -204,7 +204,7 @@ def find_taught(parts: RunParts) -> Iterator[Fact]:
 
 def find_latent(parts: RunParts) -> Iterator[Fact]:
     """Tasks of which most items are right in some sample, and few samples are."""
-    by_task = {change.task: change for change in parts.verdict.tasks if change.level is None}
+    by_task = {change.task: change for change in parts.verdict.whole_tasks}
     for one in parts.verdict.behaviours:
         task = by_task.get(one.task)
         success = None if task is None else task.sampled[1] if task.sampled else task.after
@@ -227,7 +227,7 @@ def find_weak_parts(parts: RunParts) -> Iterator[Fact]:
 def find_noise(parts: RunParts) -> Iterator[Fact]:
     """Labels that disagree; shown where success ended above the most that they can be right."""
     yield from checked("conflicts", faults="open")(parts)
-    by_task = {change.task: change for change in parts.verdict.tasks if change.level is None}
+    by_task = {change.task: change for change in parts.verdict.whole_tasks}
     for one in parts.audit:
         task = by_task.get(one.task or "")
         if one.check == "conflicts" and one.severity != "info" and task is not None and task.after is not None:
@@ -242,7 +242,7 @@ NEEDS = {
     "teaching": "teaching.json: mixwright plan MODEL TRAIN --minutes 20",
     "instructions": "observations.json: mixwright audit TRAIN --check instructions --out instructions",
     "rollouts": "diagnosis.json of an RL run: mixwright diagnose ROLLOUTS --json > RUN/diagnosis.json",
-    "samples": "verdict.json with samples: mixwright verdict BEFORE AFTER --eval EVAL --samples 8",
+    "samples": "verdict.json with samples: mixwright verdict BEFORE AFTER --eval EVAL --no-suite --samples 8",
     "fresh": "what it prints: mixwright measure MODEL --eval EVAL --fresh FRESH --full",
     "dial": "what it prints: mixwright dial BASE TUNED --eval EVAL --keep TASK",
     "svf": "its report: mixwright run RUN.YAML (with svf among trial.arms)",

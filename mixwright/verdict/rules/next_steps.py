@@ -18,6 +18,7 @@ from mixwright.records import RunManifest, Selection, Step, Verdict
 from mixwright.run.folder import RunFolder
 from mixwright.verdict.page.text import format_count, percent
 from mixwright.verdict.rules.evidence import LARGEST_CELL_ROWS_SETTING, LEFT_OUT_SETTING, PACE_SETTING
+from mixwright.verdict.rules.gate_question import LOOK_SETTING
 from mixwright.verdict.rules.trial import Advice, TrialBasis
 
 DEFAULT_COMMAND = "mixwright run run.yaml"
@@ -41,19 +42,27 @@ def list_steps_after_comparison(verdict: Verdict) -> list[Step]:
     command = _find_command(verdict.manifest) or (COMPARE_LOGS_COMMAND if is_logs else COMPARE_COMMAND)
     if verdict.gate is not None and verdict.gate.same and verdict.outcome != "inconclusive":
         steps = {
-            "passed": ("Check every other export in the same way", _for_later_model(command)),
+            "passed": ("Check every other export in the same way", _for_later_model(command, verdict.manifest)),
             "damaged": ("See which answers differ", command if "--full" in shlex.split(command) else f"{command} --full"),
         }
         return [Step(*steps[verdict.outcome])]
     if verdict.same_answers and verdict.outcome == "passed":
-        return [Step("Compare two different models", _for_later_model(command))]
+        return [Step("Compare two different models", _for_later_model(command, verdict.manifest))]
     return (_list_steps_for_logs if is_logs else _list_steps_for_models)(verdict, command, settings)
 
 
 def _find_command(manifest: RunManifest | None) -> str:
     """How the run was started; of one that began with a single stage, the command that goes on from there."""
-    words = manifest.command.split(" ") if manifest else []
-    return " ".join([words[0], "run", *words[2:]] if words[1:2] and words[1] in STAGE_COMMANDS else words)
+    words = shlex.split(manifest.command) if manifest else []
+    return _with_settings("run", words) if words[1:2] and words[1] in STAGE_COMMANDS else shlex.join(words)
+
+
+def _with_settings(verb: str, words: Sequence[str], *options: str) -> str:
+    """Return the command of another verb with the settings file and the folder of a command; other options are its own."""
+    source = next((word for word in words if Path(word).suffix in (".yaml", ".yml")), "run.yaml")
+    folder = [part for place, word in enumerate(words) if word == "--folder" for part in words[place : place + 2]]
+    folder += [word for word in words if word.startswith("--folder=")]
+    return shlex.join(["mixwright", verb, source, *folder, *options])
 
 
 def list_steps_after_trial(
@@ -96,7 +105,7 @@ def list_steps_after_trial(
     }
     if advice == "mined rows" and basis is not None and basis.selection is not None:
         return [Step(*_find_step_for_mined_rows(run, command, basis.selection))]
-    export = shlex.join([words[0], "plan", *words[2:], "--export", "FORMAT"])
+    export = _with_settings("plan", words, "--export", "FORMAT")
     other_trainers_text = "Export its weights and order for another trainer (trl, axolotl, llama-factory, verl)"
     return [
         Step(*step_by_advice[advice]),
@@ -140,11 +149,13 @@ def _see_everything(command: str) -> list[Step]:
     return [] if "--full" in shlex.split(command) else [Step("See every task, with examples", f"{command} --full")]
 
 
-def _for_later_model(command: str) -> str:
+def _for_later_model(command: str, manifest: RunManifest | None) -> str:
     """Return the command with another later model, in a folder of its own."""
     words = shlex.split(without_option(command, "--folder"))
-    if words[1:2] == ["verdict"] and len(words) > 3:
-        words[3] = "LATER"
+    before, after = (manifest.parent, str(manifest.settings.get("checkpoint after", ""))) if manifest else ("", "")
+    places = [place for place, word in enumerate(words) if Path(word) == Path(after)]
+    if after and places:
+        words[places[-1 if after == before else 0]] = "LATER"
     return shlex.join(words)
 
 
@@ -185,15 +196,15 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
     words = shlex.split(command)
     if verdict.outcome == "damaged":
         if verdict.graded:  # the plan that keeps what was lost in supervised training
-            before = words[2] if words[1:2] == ["verdict"] and len(words) > 3 else "BEFORE"
-            steps.append(Step("Fix it", _plan_for(before, words)))
+            before = verdict.manifest.parent if verdict.manifest else ""
+            steps.append(Step("Fix it", _plan_for(before or "BEFORE", words)))
         return [*steps, *_see_everything(same_command)] or [Step("Read the lost answers on the page", same_command)]
     if not verdict.graded:
         return [*steps, Step("Compare both models on questions that can be graded", COMPARE_COMMAND)]
     if _is_unjudged(verdict):
         return [*steps, Step("Name a grader for these tasks (--grader TASK=NAME); this lists them", GRADERS_COMMAND)]
     step_by_reason = {
-        "kept": ("Check every later model in the same way", _for_later_model(same_command)),
+        "kept": ("Check every later model in the same way", _for_later_model(same_command, verdict.manifest)),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", same_command),
         "nothing right": ("Name another grader (--grader); this lists them", GRADERS_COMMAND),
         "nothing right greedily": ("Use easier questions, or a model that can answer some", command),
@@ -204,14 +215,15 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
     if words[1:2] == ["verdict"] and "--eval" not in words:
         return [*steps, Step("Add test items of your own", with_option(command, "--eval", "FILE"))]
     needed, cells = _count_items_needed(verdict), len(_items_of_cells(verdict))
+    more_items = ("--max-items", (needed or 0) * cells) if LOOK_SETTING in settings else ("--items", needed)
     if needed and 0 < _read_number(settings, LARGEST_CELL_ROWS_SETTING) <= _read_number(settings, "items"):
-        longer_command = with_option(with_option(command, "--eval", "FILE_WITH_MORE_ROWS"), "--items", str(needed))
+        longer_command = with_option(with_option(command, "--eval", "FILE_WITH_MORE_ROWS"), *map(str, more_items))
         rows_per_cell = max(needed - (verdict.total.items if verdict.total else 0) // cells, 1)
         more = f"Add about {rows_per_cell:,} questions per task, because all questions of the file were asked"
         return [*steps, Step(more, longer_command)]
     minutes = math.ceil((needed or 0) * cells * _read_number(settings, PACE_SETTING) / 60)
     price = f" (about {format_count(minutes, 'minute')})" if minutes else ""
-    longer_command = with_option(command, "--items", str(needed)) if needed else command
+    longer_command = with_option(command, *map(str, more_items)) if needed else command
     return [*steps, Step(f"Ask more questions{price}", longer_command)]
 
 
@@ -233,7 +245,7 @@ def _list_steps_for_logs(verdict: Verdict, command: str, settings: Mapping[str, 
         again = "Log both models on the same questions, in the same way, or name another metric"
         return [Step(again if left_out else "Read its answers on the page, or judge them by another metric", another_metric)]
     step_by_reason = {
-        "kept": ("Check every later log in the same way", _for_later_model(command)),
+        "kept": ("Check every later log in the same way", _for_later_model(command, verdict.manifest)),
         "not learned": ("Train longer, or at a higher learning rate, and compare again", command),
         "nothing right": ("Name another metric of the logs", another_metric),
         "nothing right greedily": ("Use easier questions, or a model that can answer some", command),
