@@ -69,7 +69,7 @@ def test_a_killed_run_goes_on(rows: Path, tmp_path: Path) -> None:
 
 def test_edited_expectations_make_a_result_stale_and_keep_its_rows(rows: Path, tmp_path: Path) -> None:
     result = run("pruning", "smoke", worker_count=2)
-    path = result_files.place("pruning", 0, tmp_path)
+    path = tmp_path / "pruning.json"
     result_files.write(path, result)
     assert result_files.read("pruning", folder=tmp_path) == result
     finding = catalog.load("findings", "pruning")

@@ -122,6 +122,11 @@ def test_near_misses_are_wrong_by_hand() -> None:
     assert write["the right number with another unit"](speed, str) == "5 kg"
 
 
+def test_the_text_of_the_right_option_is_no_wrong_answer() -> None:
+    examples = [Example(str(n), "t", f"{n}?", answer="AB"[n % 2], extra={"choices": ["Rome", "Oslo"]}) for n in range(4)]
+    assert [item.other for item in make_items(examples)] == ["Oslo", "Rome"] * 2
+
+
 def test_numbers_before_a_comma_and_rewards_for_json(corpus: Path) -> None:
     told = [one.message for one in audit("comma_swallows").observations if one.check == "ignored"]
     assert any("in a sentence that goes on" in message for message in told)

@@ -16,6 +16,7 @@ from typing import Literal
 
 from mixwright.behaviours import read_behaviours
 from mixwright.corpus.columns import TRUTHS
+from mixwright.graders.choice import labelled_options, option_index, options_of
 from mixwright.graders.final_answer import FinalAnswer
 from mixwright.records import Example, plain
 
@@ -106,7 +107,8 @@ def make_items(examples: Sequence[Example], own: Sequence[str | None] = ()) -> l
     for place, (example, gold) in enumerate(zip(examples, golds, strict=True)):
         places = (*range(place + 1, len(golds)), *range(place))
         turned = [golds[n] for n in places if not (asks[place] and asks[n])]  # another question can be right, too
-        options = _options(example)
+        right = option_index(options_of(example.extra), gold)  # a letter and its option's text are one answer
+        options = [text for number, text in enumerate(labelled_options(example).values()) if number != right]
         others = [text for text in (*options, *turned) if text.casefold() != gold.casefold()]
         alike = [
             text for text in others if bool(NUMBER.fullmatch(text)) == bool(NUMBER.fullmatch(gold)) and gold not in text
@@ -123,11 +125,6 @@ def short_answer(example: Example) -> str:
     """The answer at the end of a worked one."""
     answer = (example.answer or "").strip()
     return FinalAnswer().reading(answer) if "####" in answer or "\\boxed" in answer else answer
-
-
-def _options(example: Example) -> list[str]:
-    options = example.extra.get("options")
-    return [str(option) for option in options] if isinstance(options, list) else []
 
 
 def _near_number(gold: str) -> str:
@@ -205,7 +202,7 @@ def _in_capitals(item: Item, form: Form) -> str | None:
 
 
 def _all_options(item: Item, form: Form) -> str | None:
-    options = _options(item.example)
+    options = list(labelled_options(item.example).values())
     return form(", ".join(options)) if len(options) > 1 else None
 
 
