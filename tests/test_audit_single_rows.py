@@ -61,6 +61,10 @@ def test_texts_cut_at_a_limit_are_found_and_a_style_without_marks_is_not() -> No
     assert not warned(SingleRows().check(corpus([*sound(40), *unmarked])))
 
 
+def test_an_answer_before_thousands_of_blanks_is_read() -> None:
+    assert not warned(SingleRows().check(corpus([*sound(40), f"{PROSE} on every day of the week.{' ' * 5000}"])))
+
+
 def test_what_looks_broken_and_is_sound_is_no_warning() -> None:
     code = "Use this, with the name of your file in it:\n```sh\necho {{name}}\n```"
     letter = ["Dear friend, the lamp is clean again. Yours, [Your Name]"]

@@ -108,9 +108,10 @@ def test_names_say_what_a_context_is() -> None:
         assert is_context_name(name), name
     for name in ("origin", "url", "date", "notebook", "model", "documentation_url", "category"):
         assert not is_context_name(name), name
-    assert observed(made(resting=30, column="seen_by_writer")) == []
-    (seen,) = observed(made(resting=30, column="seen_by_writer"), "seen_by_writer")
-    assert seen.count == 30
+    for name in ("seen_by_writer", "Gedächtnis"):
+        assert observed(made(resting=30, column=name)) == []
+        (seen,) = observed(made(resting=30, column=name), name)
+        assert seen.count == 30
     with pytest.raises(InputError, match="called nothing"):
         observed(made(), "nothing")
 

@@ -106,7 +106,7 @@ def test_divergence_of_the_trainers_own_state_is_read(place: str, tmp_path: Path
     (folder / "rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows()), encoding="utf-8")
     state = tmp_path / place
     state.parent.mkdir(exist_ok=True)
-    history = [{"step": step, "kl": step / 100} for step in range(1, 31)]
+    history = [{"step": step, "kl": step / 100} for step in range(1, 31)] + [{"step": 31, "kl": float("nan")}]
     state.write_text(json.dumps({"log_history": [*history, {"step": 30, "train_loss": 1.0}]}), encoding="utf-8")
     [seen] = [seen for seen in diagnose(read_rollouts(str(folder))) if seen.check == "drift"]
     assert "0.055 to 0.26 nats per token" in seen.message

@@ -312,6 +312,7 @@ def test_nulls_are_made_from_their_own_levers_plan(finished):
     own = trial.null_jobs(["permuted"], "steered")[0]
     assert own.arm == "permuted"
     assert own.digest != permuted.digest, "another plan, another branch"
+    assert trial.null_jobs(["permuted"], "lora")[0].branch.adapter == "lora"
     assert train_branch(permuted) == str(run.branch("permuted.equal_shares", 0))
 
 

@@ -18,11 +18,11 @@ LIMITS = {
     "mixwright": 427_000,
     "mixwright_extras": 89_500,
     "mixwright_lab": 227_300,
-    "tests": 482_900,
+    "tests": 483_100,
 }
 """Package -> most nodes and lines that it may have."""
 RAISED: tuple[str, ...] = (
-    "mixwright +1,000, tests +500: twenty wrong results, crashes and refused next commands that three readers found",
+    "mixwright +1,000, tests +700: twenty wrong results, crashes and refused next commands that three readers found",
     "mixwright_lab +3,500: a positive control for every finding, cards on known answers, subtasks and procedures",
     "mixwright +700, tests +1,100: what a tester showed to be false of languages, questions, refusals and constant labels; "
     "length explains a loss only if nearly all of it shows it, and an answer is forgotten only where its form is as it was",

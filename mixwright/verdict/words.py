@@ -66,8 +66,8 @@ CAUSES: dict[CauseKind, tuple[str, str]] = {
     "other label": ("name another label ({})", "Look for such labels in the training rows: mixwright audit"),
     "unread": ("seem to state the right answer", "Read some; if they are right, name a grader or a metric that takes them"),
     "wrong step": ("get a step on the way wrong", "Train on worked answers with right steps: mixwright audit"),
-    "shorter": ("are at most half as long", "Replay own answers"),
-    "longer": ("are at least twice as long", "Replay own answers"),
+    "shorter": ("are at most half as long", "Replay own answers to such requests"),
+    "longer": ("are at least twice as long", "Replay own answers to such requests"),
 }
 """What explains lost answers -> in words, and what to do about it."""
 LEAST_REST = 3

@@ -215,7 +215,9 @@ def _list_steps_for_models(verdict: Verdict, command: str, settings: Mapping[str
     if words[1:2] == ["verdict"] and "--eval" not in words:
         return [*steps, Step("Add test items of your own", with_option(command, "--eval", "FILE"))]
     needed, cells = _count_items_needed(verdict), len(_items_of_cells(verdict))
-    more_items = ("--max-items", (needed or 0) * cells) if LOOK_SETTING in settings else ("--items", needed)
+    more_items = ("--items", needed)
+    if look := settings.get(LOOK_SETTING):  # the number of all items; more than were planned, also where time ran out
+        more_items = ("--max-items", max((needed or 0) * cells, 2 * look["last_items"]))
     if needed and 0 < _read_number(settings, LARGEST_CELL_ROWS_SETTING) <= _read_number(settings, "items"):
         longer_command = with_option(with_option(command, "--eval", "FILE_WITH_MORE_ROWS"), *map(str, more_items))
         rows_per_cell = max(needed - (verdict.total.items if verdict.total else 0) // cells, 1)
