@@ -166,7 +166,7 @@ def check_model(model: ModelConfig) -> None:
             check_files(path)
     may_be_at_hub = model.path.count("/") == 1 and not model.path.startswith((".", "/", "~", TINY_PREFIX))
     if model.path != TINY_PREFIX and not folder.is_dir() and not gguf and not may_be_at_hub:  # the hub is not asked
-        expected = f"the folder of a model, a GGUF file, {SMOLLM2}, {TINY_PREFIX}, or OWNER/NAME at the hub"
+        expected = f"the folder of a model, a GGUF file, {SMOLLM2}, or OWNER/NAME at the hub"
         raise InputError(expected, f"{model.path!r}, which is none of these", "Correct the name of the model.")
     if folder.is_dir() and not gguf and not any((folder / name).is_file() for name in ("config.json", *ADAPTER_FILES)):
         raise InputError("the folder of a model", f"{model.path!r} without config.json", "Correct the path of the model.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def compare_logs(before: str, after: str, measuring: Measuring, folder: RunFolde
     graders = {
         task.name: find_grader(task) if task.metric != JUDGE else "a model judged the answers" for task in found.judged
     }
-    _tell_some([_describe_task(task, graders[task.name]) for task in found.judged])
+    _tell_some([words for words, _ in _describe_tasks(found.judged, graders)])
     _tell_some([f"{one.task}: {one.message}" for one in sorted(found.caveats, key=lambda one: not one.prevents_pass)])
     _write(folder, logs, found, graders, by_model.judge)
     by_model.write_rows(folder)
@@ -138,7 +138,7 @@ def measure_log(source: str, measuring: Measuring) -> list[Measurement]:
     rows: list[Measurement] = []
     for task in judged:
         grader = find_grader(task)
-        _tell(_describe_task(task, grader))
+        _tell(f"{task.name}: {len(task.items):,} items, {_describe_judging(task, grader)}")
         found = grader if isinstance(grader, FoundGrader) else None
         rows += measure_answers(answers_of(task, 0, decoding, found, log.form))
     return rows
@@ -192,8 +192,16 @@ def _check_protected(found: Comparison, names: Sequence[str]) -> None:
         raise unknown_name("task or TASK@LEVEL of the logs (--protect)", name, measured)
 
 
-def _describe_task(task: JudgedTask, grader: FoundGrader | str) -> str:
-    return f"{task.name}: {len(task.items):,} items, {_describe_judging(task, grader)}"
+def _describe_tasks(
+    tasks: Sequence[JudgedTask], graders: Mapping[str, FoundGrader | str]
+) -> Iterator[tuple[str, Sequence[JudgedTask]]]:
+    """Say how tasks are judged, those together that are judged alike."""
+    by_words: dict[str, list[JudgedTask]] = defaultdict(list)
+    for task in tasks:
+        by_words[_describe_judging(task, graders[task.name])].append(task)
+    for words, alike in by_words.items():
+        count, names = sum(len(task.items) for task in alike), join_some([task.name for task in alike])
+        yield f"{names}: {count:,} items, {words}", alike
 
 
 def _describe_judging(task: JudgedTask, grader: FoundGrader | str) -> str:
@@ -202,9 +210,9 @@ def _describe_judging(task: JudgedTask, grader: FoundGrader | str) -> str:
     head = f"judged by {task.metric}{others}"
     if isinstance(grader, str):
         return f"{head}; the chance level is not known, because {grader}"
-    text = "the extracted answer" if grader.basis == "reading" else "the whole completion"
-    how = f"chance level by grader {grader.name}, which agrees with {grader.agreement:.1%} of the scores (it reads {text})"
-    return f"{head}; {how}"
+    text = " on the extracted answer" if grader.basis == "reading" else ""
+    agrees = f", which agrees with {grader.agreement:.1%} of the scores" if grader.agreement < 1 else ""
+    return f"{head}; chance level by grader {grader.name}{text}{agrees}"
 
 
 def _write(
@@ -268,13 +276,9 @@ def _list_notes(
         remedy = "Evaluate both models in the same way." if one.prevents_pass and one.reason == INCOMPARABLE else ""
         name = one.task if any(one.task in log.unread for log in logs) else f"task {one.task}"
         yield Observation(CHECK, one.task, severity, one.count, one.count, f"{name}: {one.message}", remedy)
-    tasks_by_words: dict[str, list[JudgedTask]] = defaultdict(list)
-    for task in found.judged:
-        tasks_by_words[_describe_judging(task, graders[task.name])].append(task)
-    for words, tasks in tasks_by_words.items():
-        count, names = sum(len(task.items) for task in tasks), join_some([task.name for task in tasks])
-        only, kind = (tasks[0].name, "task") if len(tasks) == 1 else (None, "tasks")
-        yield Observation(CHECK, only, "info", count, count, f"{kind} {names}: {count:,} items, {words}", "")
+    for words, tasks in _describe_tasks(found.judged, graders):
+        count, only = sum(len(task.items) for task in tasks), tasks[0].name if len(tasks) == 1 else None
+        yield Observation(CHECK, only, "info", count, count, f"{'task' if only else 'tasks'} {words}", "")
     decodings = {task.name: {log.tasks[task.name].sampled for log in logs} for task in found.judged}
     kind = False if found.sampled else None
     unlike = [name for name, told in decodings.items() if kind in told]

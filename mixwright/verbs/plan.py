@@ -64,12 +64,12 @@ def plan(
         train: Training rows, or a folder of data sets, with MODEL.
         measuring: Rows, and how the model is measured.
         planning: Options of the plan.
-        folder: Run folder; default: runs/<name of RUN.YAML>.
+        folder: Where files go; default: plan/, and of a RUN.YAML runs/<its name>.
         dry_run: With RUN.YAML: show the steps; write nothing.
         output_file: With --eval: file of the plan (YAML). Default: plan.yaml.
         export: Also write files for another trainer: trl, axolotl, llama-factory, verl. An existing plan.yaml is exported
             unchanged.
-        export_to: Folder of --export; default: export/FORMAT in the run folder, or in the current one.
+        export_to: Folder of --export; default: FORMAT in plan/; with --eval or RUN.YAML, export/FORMAT.
 
     Raises:
         InputError: rows that cannot be trained on, options that do not go together, or an output that is something else.

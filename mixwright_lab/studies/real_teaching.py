@@ -1,9 +1,10 @@
 """Study of `plan --minutes` on a real model: what rows of nine everyday tasks teach SmolLM2, and whom they cost.
 
 The short trainings of `plan --minutes`, at its own sizes: each of nine tasks and tool calls is trained on five times, on
-true rows and on rows with answers dealt out. Then each is trained on for long (four times the steps, half the rate, 64
+true rows and on rows with answers dealt out. Then each is trained on for long (four times the steps, a sixth of the rate, 64
 rows, another seed), and what the other tasks lost is compared with what short trainings foretold. Other tasks are read if a
-fifth of their items was right before: nothing else can fall.
+fifth of their items was right before: nothing else can fall. The long rate was chosen on seed 12, where at a sixth and at
+half of the short rate the same tasks fell, by 8 to 42 points, and one did not.
 
 What is known before: capitals and opposites are facts, least common multiples are not learnt (.01 after 80 steps of 16 rows
 in `real_skills`), sums, two-digit sums and Roman numerals are skills (.91 and .77 there). Goals, fixed before the first
@@ -13,7 +14,7 @@ words. Intervals of areas are of 2,000 draws of the tasks that are trained on.
 
 Source: one-task trainings and their effect on other tasks, 2507.14783; dealt-out answers are ours.
 Unit: one task; one pair of tasks.
-Cost: not measured; some three minutes of one thread a training, 110 trainings.
+Cost: one and a half minutes of one thread a training, five for a long one, 110 trainings.
 Blind spot: one model, LoRA, one draw of the rows.
 
     python -m mixwright_lab.studies.real_teaching [--quick] [--report]
@@ -38,13 +39,14 @@ from mixwright.plan.bursts import BurstSizes, deal_out, read_success, split_grou
 from mixwright.plan.teaching import Part, judge_teaching
 from mixwright.records import Example, Interval, plain
 from mixwright_extras.mining.relevance import bm25
+from mixwright_lab.changes import spearman
 from mixwright_lab.studies.competition import areas_of
 from mixwright_lab.studies.everyday import HALF_KNOWN, SKILLS, tool_calls
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
 from mixwright_lab.studies.report import RESULTS, Goal, Result, run
 
 MODEL, SEEDS, LONG_SEED = "smollm2", (0, 1, 2, 3, 4), 11
-SHORT, LONG = BurstSizes(items=24), BurstSizes(steps=96, rows=64, items=24, learning_rate=7.5e-4)
+SHORT, LONG = BurstSizes(items=24), BurstSizes(steps=96, rows=64, items=24, learning_rate=2.5e-4)
 NO_SKILLS, TRUE_SKILLS = ("capitals", "opposites", "least_common_multiples"), ("sums", "two_digit_sums", "roman_numerals")
 LEAST_BEFORE, LEAST_AREA, LEAST_SKILLS, ROWS, DRAWS = 0.2, 0.85, 2, 160, 2000
 CONFIG = MeasureConfig(max_new_tokens=16, samples=0, decoding="greedy")
@@ -172,7 +174,11 @@ def measure(quick: bool, begin: bool = True) -> Result:
         Goal.at_least("area under ROC of harmed tasks", found[0], LEAST_AREA),
         Goal.above_zero("the same less that of prompts with the same words", found[1]),
     ]
-    figures = {"words": words, "pairs": pairs}
+    figures: dict[str, Any] = {"words": words, "pairs": pairs}
+    if len(pairs) > 2:
+        changes = [pair["change"] for pair in pairs]
+        ranks = {name: spearman([pair[name] for pair in pairs], changes) for name in ("short", "alike")}
+        figures["rank correlation with the long change"] = ranks
     figures["success before"] = {task: float(right.mean()) for (task, part), right in before.items() if part == "unseen"}
     return Result(goals[1].found, goals[1].name, SEEDS, [], figures, {"rows": ROWS_FILE.name}, goals=goals)
 
