@@ -63,8 +63,7 @@ def test_tasks_whose_answers_are_cut_get_twice_the_room_and_others_do_not() -> N
     found = answer_prompts(model, rows("short", (3, 5, 7, 90)) + rows("long", (40, 60, 100, 100)), max_new_tokens=256)  # type: ignore[arg-type]
     assert model.rooms == [(8, 32), (4, 64), (2, 128)]
     assert Counter(row.task for row in found.rows) == {"short": 3, "long": 4}
-    assert [note.split()[-2] for note in found.notes if "the others" not in note] == ["128"]
-    assert "3 of 4 prompts ended within 32 tokens; the others are left out" in found.notes[1]
+    assert found.notes == ("7 of 8 own answers ended within 32 to 128 tokens; the others are left out (short 3 of 4).",)
     assert [plain(row.target).count("so") for row in found.rows] == [3, 5, 7, 40, 60, 100, 100]
     assert {row.extra["parents"][0] for row in found.rows} == {row.id.removesuffix(":own") for row in found.rows}
 
@@ -90,7 +89,7 @@ def test_the_room_ends_at_the_limit_and_empty_answers_are_none() -> None:
     found = answer_prompts(model, rows("endless", (500, 500, 0)), max_new_tokens=100)  # type: ignore[arg-type]
     assert model.rooms == [(3, 32), (2, 64), (2, 100)]
     assert found.rows == ()
-    assert "0 of 3 prompts ended within 100 tokens" in found.notes[0]
+    assert "0 of 3 own answers ended within 100 tokens" in found.notes[0]
 
 
 def test_an_answer_that_repeats_itself_is_none_and_gets_no_more_room() -> None:

@@ -248,11 +248,14 @@ def answer_prompts(
         )
     if copies:
         notes.append(f"{copies} of {len(fitting)} own answers are left out because they copy their prompt.")
-    notes += [
-        f"{task}: the model's own answers to {ended_counts[task]} of {count} prompts ended within {room[task]} tokens"
-        f"{'' if ended_counts[task] == count else '; the others are left out'}."
-        for task, count in sorted(prompt_counts.items())
-    ]
+    if fitting:
+        rooms = " to ".join(map(str, dict.fromkeys((min(room.values()), max(room.values())))))
+        by_task = sorted(
+            (ended_counts[task] / count, f"{task} {ended_counts[task]} of {count}") for task, count in prompt_counts.items()
+        )
+        fewest = join_some([text for share, text in by_task if share < 1])
+        left_out = f"; the others are left out ({fewest})" if fewest else ""
+        notes.append(f"{len(answers)} of {len(fitting)} own answers ended within {rooms} tokens{left_out}.")
     return RehearsalRows(tuple(rows), tuple(notes))
 
 
