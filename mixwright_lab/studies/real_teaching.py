@@ -10,11 +10,12 @@ What is known before: capitals and opposites are facts, least common multiples a
 in `real_skills`), sums, two-digit sums and Roman numerals are skills (.91 and .77 there). Goals, fixed before the first
 training: no fact and no least common multiple is called a skill; the word is "skill" for two of these three skills; area
 under the ROC curve of harmed tasks (by 10 points or more; five or less is none) .85, and above that of prompts with the same
-words. Intervals of areas are of 2,000 draws of the tasks that are trained on.
+words. Intervals of areas are of 2,000 draws of the tasks that are trained on. A null was added after the run: what was right
+before, since only that can be lost.
 
 Source: one-task trainings and their effect on other tasks, 2507.14783; dealt-out answers are ours.
 Unit: one task; one pair of tasks.
-Cost: one and a half minutes of one thread a training, five for a long one, 110 trainings.
+Cost: 180 CPU minutes, of 110 trainings.
 Blind spot: one model, LoRA, one draw of the rows.
 
     python -m mixwright_lab.studies.real_teaching [--quick] [--report]
@@ -177,8 +178,8 @@ def measure(quick: bool, begin: bool = True) -> Result:
     figures: dict[str, Any] = {"words": words, "pairs": pairs}
     if len(pairs) > 2:
         changes = [pair["change"] for pair in pairs]
-        ranks = {name: spearman([pair[name] for pair in pairs], changes) for name in ("short", "alike")}
-        figures["rank correlation with the long change"] = ranks
+        ranks = {name: spearman([pair[name] for pair in pairs], changes) for name in ("short", "alike", "before")}
+        figures |= {"rank correlation with the long change": ranks, "area by success before": areas_of(pairs, {"before": 1})}
     figures["success before"] = {task: float(right.mean()) for (task, part), right in before.items() if part == "unseen"}
     return Result(goals[1].found, goals[1].name, SEEDS, [], figures, {"rows": ROWS_FILE.name}, goals=goals)
 
