@@ -25,9 +25,9 @@ forgotten (rank correlation over arms of divergence and lost points of former sk
 than `a fifth of the rate`).
 
 Source: near-impossible prompts that teach shortcuts, 2605.28388; sampled diversity and forgetting by divergence as in the
-    cards `diversity` and `plasticity`; our settings, to be tuned on seed 5 before the run.
+    cards `diversity` and `plasticity`; our settings, tried on seed 5, where `learnable` raised sums from 23 to 33.
 Unit: one training.
-Cost: not measured; some fifteen minutes of one thread an arm, 35 arms.
+Cost: six minutes of one thread an arm, two for the form, 35 arms.
 Blind spot: one model, LoRA, answers of a few tokens, chance of one in thirteen.
 
     MIXWRIGHT_PUBLIC=FOLDER python -m mixwright_lab.studies.real_overhard [--quick] [--report]
