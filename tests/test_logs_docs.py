@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs" / "logs.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize(("right", "expected"), [(200, 0), (100, 3)])
 def test_the_example_for_continuous_integration(call: Call, right: int, expected: int) -> None:
-    (example,) = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+    (example,) = re.findall(r"```bash\n(.*?)```", PAGE, re.DOTALL)
     evaluate, judge = map(shlex.split, example.strip().splitlines())
     assert evaluate[0] == "lm_eval"
     assert "--log_samples" in evaluate

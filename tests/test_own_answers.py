@@ -63,7 +63,7 @@ def test_tasks_whose_answers_are_cut_get_twice_the_room_and_others_do_not() -> N
     found = answer_prompts(model, rows("short", (3, 5, 7, 90)) + rows("long", (40, 60, 100, 100)), max_new_tokens=256)  # type: ignore[arg-type]
     assert model.rooms == [(8, 32), (4, 64), (2, 128)]
     assert Counter(row.task for row in found.rows) == {"short": 3, "long": 4}
-    assert found.notes == ("7 of 8 own answers ended within 32 to 128 tokens; the others are left out (short 3 of 4).",)
+    assert found.notes == ("7 of 8 own answers ended within 128 tokens; the others are left out (short 3 of 4).",)
     assert [plain(row.target).count("so") for row in found.rows] == [3, 5, 7, 40, 60, 100, 100]
     assert {row.extra["parents"][0] for row in found.rows} == {row.id.removesuffix(":own") for row in found.rows}
 

@@ -249,13 +249,12 @@ def answer_prompts(
     if copies:
         notes.append(f"{copies} of {len(fitting)} own answers are left out because they copy their prompt.")
     if fitting:
-        rooms = " to ".join(map(str, dict.fromkeys((min(room.values()), max(room.values())))))
         by_task = sorted(
             (ended_counts[task] / count, f"{task} {ended_counts[task]} of {count}") for task, count in prompt_counts.items()
         )
         fewest = join_some([text for share, text in by_task if share < 1])
         left_out = f"; the others are left out ({fewest})" if fewest else ""
-        notes.append(f"{len(answers)} of {len(fitting)} own answers ended within {rooms} tokens{left_out}.")
+        notes.append(f"{len(answers)} of {len(fitting)} own answers ended within {max(room.values())} tokens{left_out}.")
     return RehearsalRows(tuple(rows), tuple(notes))
 
 

@@ -40,7 +40,6 @@ from mixwright.plan.bursts import BurstSizes, deal_out, read_success, split_grou
 from mixwright.plan.teaching import Part, judge_teaching
 from mixwright.records import Example, Interval, plain
 from mixwright_extras.mining.relevance import bm25
-from mixwright_lab.changes import spearman
 from mixwright_lab.studies.competition import areas_of
 from mixwright_lab.studies.everyday import HALF_KNOWN, SKILLS, tool_calls
 from mixwright_lab.studies.jobs import append_row, read_rows, run_in_processes
@@ -176,10 +175,7 @@ def measure(quick: bool, begin: bool = True) -> Result:
         Goal.above_zero("the same less that of prompts with the same words", found[1]),
     ]
     figures: dict[str, Any] = {"words": words, "pairs": pairs}
-    if len(pairs) > 2:
-        changes = [pair["change"] for pair in pairs]
-        ranks = {name: spearman([pair[name] for pair in pairs], changes) for name in ("short", "alike", "before")}
-        figures |= {"rank correlation with the long change": ranks, "area by success before": areas_of(pairs, {"before": 1})}
+    figures["area by success before"] = areas_of(pairs, {"before": 1})
     figures["success before"] = {task: float(right.mean()) for (task, part), right in before.items() if part == "unseen"}
     return Result(goals[1].found, goals[1].name, SEEDS, [], figures, {"rows": ROWS_FILE.name}, goals=goals)
 
